@@ -20,9 +20,10 @@ BIN := $(VENV)/bin
 NATIVE := $(wildcard CMakeLists.txt src/recsys/kernels/native/*)
 CPP := $(wildcard src/recsys/kernels/native/*.cpp src/recsys/kernels/native/*.hpp tests/kernels/native/*.cpp)
 SOURCES := $(shell find src -name '*.py' -o -name 'py.typed' -o -name '*.html' -o -name '*.css' -o -name '*.js' -o -name '*.json' \
-    -o -name 'references.txt')
+    -o -name '*.txt')
 
-.PHONY: help demo test quick check parity bench tidy sanitize fuzz nominal nightly cross docs lock clean
+.PHONY: help demo test quick check parity bench tidy sanitize coverage mutants fuzz faults same-bytes load nominal \
+    nightly cross wheels matrix sbom audit docs lock clean
 .DELETE_ON_ERROR:
 
 help:
@@ -34,9 +35,17 @@ help:
 	@echo "make bench   run the benchmarks"
 	@echo "make tidy    clang-tidy on the C++ kernels"
 	@echo "make sanitize  the kernel tests on an AddressSanitizer and UBSan build"
-	@echo "make fuzz    random hostile values and damaged files, for SECONDS=60; the exit status says if all ended well"
-	@echo "make nominal how often tests, gates and intervals are wrong in simulated worlds; under an hour on two cores"
-	@echo "make nightly every metric on every kind of Spark session, and a worker that is killed; about half an hour"
+	@echo "make nightly   all of what follows up to wheels, one after the other; hours, and it goes on where it was cut off"
+	@echo "make coverage  which branches and lines of C++ the tests run; the exit status says if it is 95%"
+	@echo "make mutants   whether the tests notice small changes of the source; SAMPLE=1000 of them, or a night"
+	@echo "make fuzz      random hostile values and damaged files, for SECONDS=60; the exit status says if all ended well"
+	@echo "make faults    what is left after kills, full and failing disks, memory limits; about half an hour"
+	@echo "make same-bytes  the same numbers on other threads, processors, engines, Pythons and libraries"
+	@echo "make load      mixed calls from eight threads for SECONDS, then small ones by the thousand"
+	@echo "make nominal   how often tests, gates and intervals are wrong in simulated worlds; under an hour on two cores"
+	@echo "make wheels    build source and wheels twice, compare their bytes, test them in clean environments"
+	@echo "make matrix    the quick tests on every Python at hand, lowest and newest dependencies, compiled and pure"
+	@echo "make sbom, make audit  what the package consists of; its known vulnerabilities (asks the network)"
 	@echo "make cross   the kernels' answers on this CPU and, in an emulator, on aarch64"
 	@echo "make docs    write the generated pages of docs/ and build the site into site/"
 	@echo "make lock    resolve the locks anew"
@@ -45,8 +54,20 @@ help:
 demo: $(VENV)/.installed
 	$(BIN)/recsys demo
 
+# Where CI is set, the same tests count the branches they take, and less than 95% of them is an error. A child that
+# is forked while threads run must not touch a lock, as the counting does: its test runs by itself.
+TESTS = -n $(JOBS) --ignore=tests/parity --ignore=tests/ecosystem --ignore=tests/nightly
+FORKED = tests/evaluation/test_fork.py::test_a_child_forked_while_threads_evaluate_evaluates_too
+COUNTED = build/branches
 test: $(VENV)/.installed
-	$(BIN)/python -m pytest -n $(JOBS) --ignore=tests/parity --ignore=tests/ecosystem --ignore=tests/nightly $(ARGS)
+ifdef CI
+	rm -rf $(COUNTED) && mkdir -p $(COUNTED)
+	COVERAGE_FILE=$(abspath $(COUNTED))/data $(BIN)/python -m coverage run -m pytest $(TESTS) --deselect $(FORKED) $(ARGS)
+	$(BIN)/python -m pytest -q $(FORKED)
+	$(BIN)/python scripts/coverage_report.py --floor $(COUNTED)
+else
+	$(BIN)/python -m pytest $(TESTS) $(ARGS)
+endif
 	$(MAKE) parity ARGS=
 
 # One or two files of each room that say most in little time; Hypothesis tries 10 examples of each property.
@@ -84,20 +105,61 @@ tidy: $(VENV)/.installed
 sanitize: $(VENV)/.installed
 	scripts/sanitize.sh $(BIN)/python
 
+# The long proofs. Each keeps what is finished in build/ and goes on from there; with ARGS=--table (fuzz: --page)
+# it writes its section of docs/reliability.md.
+# One measured run of the tests serves both: which branches they run, and which tests run which lines.
+coverage: $(VENV)/.installed
+	$(BIN)/python scripts/coverage_report.py --jobs $(JOBS) $(ARGS)
+
+# Every mutant of the core and 600 of the rest, or SAMPLE of them: make mutants SAMPLE=1000 JOBS=1
+SAMPLE ?= 0
+mutants: $(VENV)/.installed
+	$(BIN)/python scripts/measured_tests.py --missing --jobs $(JOBS)
+	$(BIN)/python scripts/mutants.py build/mutants.jsonl --sample $(SAMPLE) --jobs $(JOBS) $(ARGS)
+
 # The seed of the cases and how long: make fuzz SECONDS=600 SEED=7 ARGS="--only files"
 SECONDS ?= 60
 SEED ?= 0
 fuzz: $(VENV)/.installed
 	$(BIN)/python scripts/fuzz.py --seconds $(SECONDS) --seed $(SEED) $(ARGS)
 
-# Coarser, or a part: make nominal WORLDS=200 ARGS='--cells "gate|hit"'. Finished cells are kept in build/.
+# Fewer points, or a part: make faults ARGS='--points 10 --only "save|report"'
+faults: $(VENV)/.installed
+	$(BIN)/python scripts/faults.py build/faults.jsonl $(ARGS)
+
+same-bytes: $(VENV)/.installed
+	$(BIN)/python scripts/same_bytes.py $(ARGS)
+
+load: $(VENV)/.installed
+	$(BIN)/python scripts/load.py build/load.jsonl --seconds $(SECONDS) $(ARGS)
+
+# Coarser, or a part: make nominal WORLDS=200 ARGS='--cells "gate|hit"'.
 WORLDS ?= 1000
 nominal: $(VENV)/.installed
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python scripts/nominal.py build/nominal.jsonl --worlds $(WORLDS) --jobs $(JOBS) --table $(ARGS)
 
-# One session after the other: each has a JVM, and the last one two executors besides.
+# A proof that does not hold does not keep the others from running; the exit status is that of all.
 nightly: $(VENV)/.installed
-	$(BIN)/python -m pytest tests/nightly $(ARGS)
+	$(MAKE) --keep-going $(addprefix night-,tests coverage same-bytes faults sanitize fuzz load nominal mutants)
+
+# In one process: each session of Spark has a JVM, and the last one two executors besides.
+night-tests:
+	$(BIN)/python -m pytest tests/nightly
+night-sanitize night-nominal: night-%:
+	$(MAKE) $*
+night-coverage night-same-bytes night-faults night-mutants: night-%:
+	$(MAKE) $* ARGS=--table
+night-load:
+	$(MAKE) load SECONDS=3600 ARGS=--table
+night-fuzz:
+	$(MAKE) fuzz SECONDS=3600 ARGS=--page
+
+# What is published: an environment of its own has the tools.
+RELEASE := .venv-release
+wheels matrix: $(RELEASE)/.locked
+	$(RELEASE)/bin/python scripts/releases.py $@ --jobs $(JOBS) $(ARGS) --tests $(QUICK)
+sbom audit: $(RELEASE)/.locked
+	$(RELEASE)/bin/python scripts/releases.py $@ $(ARGS)
 
 # Needs a cross compiler and an emulator (Debian: g++-aarch64-linux-gnu qemu-user).
 cross:
@@ -111,8 +173,9 @@ docs: $(VENV)/.installed
 
 # The locks carry hashes and no addresses, so any index that serves the same files will do.
 # PySpark is published as source only: 456 MB, half a minute to fetch and build where pip has no wheel of it.
+# cwl-eval's last wheel is 1.0.8, and ir_measures asks for 1.0.10; it is Python only.
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-    --upgrade --only-binary :all: --no-binary pyspark
+    --upgrade --only-binary :all: --no-binary pyspark --no-binary cwl-eval
 # The extras the tests use; torch comes in a pip call of its own (below).
 EXTRAS = polars arrow duckdb cli report plot implicit spark safetensors embed
 lock: $(VENV)/.locked
@@ -120,9 +183,10 @@ lock: $(VENV)/.locked
 	$(COMPILE) $(foreach extra,$(EXTRAS),--extra $(extra)) --group dev pyproject.toml -o requirements/lock.txt
 	$(COMPILE) --group peers --overrides requirements/peers-overrides.txt \
 	    --excludes requirements/peers-excludes.txt pyproject.toml -o requirements/peers.txt
+	$(COMPILE) --group release --constraint requirements/lock.txt -o requirements/release.txt
 
 clean:
-	rm -rf $(VENV) $(PEERS) build dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PEERS) $(RELEASE) build dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The third-party packages, redone when the lock changes. --no-deps: the lock is complete, so nothing is left
@@ -133,6 +197,11 @@ $(VENV)/.locked: requirements/lock.txt requirements/constraints.txt
 	$(call new-venv,$(VENV))
 	$(BIN)/python $(INSTALL) --require-hashes -r requirements/lock.txt
 	$(BIN)/python $(INSTALL) --constraint requirements/constraints.txt torch
+	@touch $@
+
+$(RELEASE)/.locked: requirements/release.txt
+	$(call new-venv,$(RELEASE))
+	$(RELEASE)/bin/python $(INSTALL) --require-hashes -r requirements/release.txt
 	@touch $@
 
 # The package itself, editable: Python sources are read in place, so only what is compiled or declared

@@ -1,30 +1,40 @@
-"""Random hostile input against the public functions and file readers: only errors of ours may come out.
+"""Random hostile input against the readers, functions, verbs and kernels: only errors of ours may come out.
 
-    python scripts/fuzz.py --seconds 300           all families in turn, until the time is up
+    python scripts/fuzz.py --seconds 300           every family, the one furthest from its goal first
     python scripts/fuzz.py --only sparse --cases 200000
-    python scripts/fuzz.py --case files:17         one case again, with its traceback
-    python scripts/fuzz.py --table "evaluate by"   every value at the places whose name starts so
+    python scripts/fuzz.py --case files:170017     one case again, with how it ended
+    python scripts/fuzz.py --table "evaluate by"   every hostile value at the places whose name starts so
 
-A case is drawn from its number and the seed alone, so it can be repeated. The families: `values` puts values
-of tests/worlds/hostile.py, alone and nested in each other, at its entry points; `files` damages files of
-every format, bytes and structure; `sparse` evaluates sparse matrices with damaged indices and polars frames
-of odd types. The exit status is 1 if a call ended in anything but a result within its bounds or an error of
-recsys.errors, or ran longer than five seconds.
+The families: `files` damages the bytes and the structure of a file of every kind that is read
+(worlds/hostile_files.py); `values` puts values of worlds/hostile.py, alone and nested, at its entry points;
+`commands` calls every verb of the command with odd options and files (worlds/hostile_commands.py); `sparse`
+evaluates sparse matrices with damaged indices and polars frames of odd types; `kernels` spoils the arguments
+of small valid kernel calls.
+
+A process runs a batch of cases at a time and is replaced when it dies. A case is drawn from its number, the
+seed and the cases before it in its batch: a damaged file that is refused at a new line of ours is damaged
+further. Batches are kept in build/fuzz.jsonl with a hash of the sources, and the next run goes on after the
+last one, until every family has reached its goal with the sources as they are. The exit status is 1 if a call
+ended in anything but a result within its bounds or an error of recsys.errors, ran longer than five seconds,
+held more than 3 GiB or ended the process. scripts/sanitize.sh runs `sparse` and `kernels` on its build.
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
+import contextlib
 import json
+import multiprocessing
+import os
 import random
+import re
+import resource
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from functools import cache, partial
-from itertools import count
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,17 +42,30 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import scipy.sparse as sp
+from proofs import ROOT, Finished, write_section
 
 import recsys
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
-from worlds import hostile
+sys.path.insert(0, str(ROOT / "tests"))
+from worlds import hostile, hostile_commands, hostile_files
 
 Case = Callable[[], Any]
 METRICS = ["ndcg@3", "recall@3", "mrr"]
 # Within a list or a table SciPy itself walks over a damaged matrix as soon as it is printed.
 NESTED = [name for name in hostile.VALUES if not name.startswith(("CSR", "CSC", "COO"))]
 OPTIONS = ("k", "seen", "train", "by", "catalogue", "clusters", "case_weights", "item_weights", "conventions")
+FINISHED, DEFECTS = ROOT / "build/fuzz.jsonl", ROOT / "build/fuzz"
+SOURCES = [
+    ROOT / "src/recsys",
+    *(ROOT / f"tests/worlds/{n}.py" for n in ("hostile", "hostile_files", "hostile_commands")),
+]
+GOALS = {"files": 1_000_000, "values": 150_000, "commands": 50_000, "sparse": 50_000, "kernels": 100_000}
+BATCH = {"files": 20_000, "values": 500, "commands": 200, "sparse": 500, "kernels": 2000}
+LARGEST = 3 << 30  # bytes that a process may hold
+LONGEST = 60  # seconds that a case may compute where no alarm reaches it; ten times as long asleep
+IN_MEMORY = Path("/dev/shm")  # noqa: S108 - nothing is flushed to a disk there
+ENDS = ("error", "result", "defect")
+SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")  # its address space has no useful limit
 
 
 # --- values ---------------------------------------------------------------------------------------------
@@ -72,126 +95,66 @@ def draw_value(rng: random.Random, depth: int = 0) -> Any:
 
 def values_case(rng: random.Random) -> Case:
     """A random value at a random place, or random lists, truth and an option together."""
-    if rng.random() < 0.7:
-        return hostile.ENTRIES[rng.choice(list(hostile.ENTRIES))](draw_value(rng))
+    if rng.random() < 0.8:
+        where = rng.choice(list(hostile.ENTRIES))
+        return named(hostile.ENTRIES[where](draw_value(rng)), where.split()[0])
     options = {rng.choice(OPTIONS): draw_value(rng)} if rng.random() < 0.5 else {}
     lists = draw_value(rng) if rng.random() < 0.6 else hostile.LISTS
     truth = draw_value(rng) if rng.random() < 0.6 else hostile.TRUTH
-    return partial(recsys.evaluate, lists, truth, METRICS, **options)
+    return named(partial(recsys.evaluate, lists, truth, METRICS, **options), "evaluate")
+
+
+def named(call: Case, what: str, data: bytes = b"", file: str = "") -> Case:
+    """The call with the kind it is counted under, and a file to keep if it finds a defect."""
+    call.what, call.data, call.file = what, data, file  # type: ignore[attr-defined]
+    return call
 
 
 # --- files ----------------------------------------------------------------------------------------------
 
-_TABLE = pd.DataFrame(
-    {
-        "user": [1, 1, 2, 2, 3],
-        "item": [5, 6, 5, 7, 8],
-        "score": [0.5, 0.25, 1.0, 0.125, 2.0],
-        "time": [1, 2, 3, 4, 5],
-    }
-)
-_NUMBERS = ["nan", "inf", "-1", "0", "1e999", "9223372036854775807", "18446744073709551616", "1_0"]
-_TOKENS = [*_NUMBERS, "\0", ",", "\t", "\n", '"', "{}", "[]", "null", "true", "é", "user"]
+
+class FileCases:
+    """Damaged files; one that is refused at a line where none was before is damaged further."""
+
+    def __init__(self, folder: Path) -> None:
+        self.readers = hostile_files.readers()
+        self.weights = [reader.weight for reader in self.readers]
+        self.folders = [folder / str(number) for number in range(len(self.readers))]
+        self.pool: list[list[bytes]] = [[] for _ in self.readers]
+        self.seen: set[Any] = set()
+        for reader, here in zip(self.readers, self.folders, strict=True):  # imports are no part of a case
+            reader.put(here)
+            reader.read(here)
+
+    def case(self, rng: random.Random) -> Case:
+        at = rng.choices(range(len(self.readers)), self.weights)[0]
+        reader, folder, pool = self.readers[at], self.folders[at], self.pool[at]
+        data = hostile_files.damaged(
+            rng, reader, rng.choice(pool) if pool and rng.random() < 0.5 else reader.data
+        )
+
+        def call() -> Any:
+            reader.put(folder, data)
+            try:
+                return reader.read(folder)
+            except recsys.errors.RecsysError as error:
+                line = (at, type(error.__cause__), _last_line(error))
+                if line not in self.seen and len(data) < 20_000:
+                    self.seen.add(line)
+                    pool.append(data)
+                raise
+
+        return named(call, reader.what, data, reader.file)
 
 
-@cache
-def file_seeds() -> dict[str, bytes]:
-    """One good file of every kind: its bytes by its name."""
-    matrix = np.arange(12.0).reshape(4, 3)
-    seeds = {
-        "a.csv": _TABLE.to_csv(index=False).encode(),
-        "a.tsv": _TABLE.to_csv(index=False, sep="\t").encode(),
-        "a.inter": b"user_id:token\titem_id:token\trating:float\n1\t5\t0.5\n1\t6\t2\n2\t5\t1\n",
-        "a.run": b"q1 Q0 d1 1 0.9 t\nq1 Q0 d2 2 0.5 t\nq2 Q0 d1 1 0.7 t\n",
-        "a.qrels": b"q1 0 d1 1\nq1 0 d2 0\nq2 0 d1 2\n",
-        "u.data": b"196\t242\t3\t881250949\n186\t302\t3\t891717742\n22\t377\t1\t878887116\n",
-        "a.json": json.dumps({"1": [5, 6], "2": {"5": 1.0, "7": 0.5}}).encode(),
-        "rows.json": json.dumps(_TABLE.to_dict("records")).encode(),
-        "a.jsonl": "".join(json.dumps(row) + "\n" for row in _TABLE.to_dict("records")).encode(),
-    }
-    with tempfile.TemporaryDirectory() as folder:
-        here = Path(folder)
-        _TABLE.to_parquet(here / "a.parquet")
-        _TABLE.to_feather(here / "a.arrow")
-        np.save(here / "a.npy", matrix)
-        np.savez(here / "a.npz", matrix)
-        np.savez_compressed(here / "packed.npz", matrix)
-        sp.save_npz(here / "sparse.npz", sp.csr_matrix(matrix))
-        recsys.evaluate(hostile.LISTS, hostile.TRUTH, METRICS).save(here / "result.json")
-        _save_tensors(here, matrix)
-        for file in sorted(here.iterdir()):
-            seeds[file.name] = file.read_bytes()
-    seeds["a.csv.gz"] = gzip.compress(seeds["a.csv"], mtime=0)
-    return seeds
-
-
-def _save_tensors(here: Path, matrix: Any) -> None:
-    try:
-        import torch
-        from safetensors.numpy import save_file
-    except ImportError:
-        return
-    save_file({"m": matrix}, here / "a.safetensors")
-    torch.save(torch.tensor(matrix), here / "a.pt")
-
-
-def damage(rng: random.Random, data: bytes, others: list[bytes]) -> bytes:
-    """The file with a few changes: bits, bytes, pieces, tokens, lines, lengths."""
-    out = bytearray(data)
-    for _ in range(rng.choice((1, 1, 1, 2, 4))):
-        at, end = sorted(rng.randrange(len(out) + 1) for _ in range(2))
-        how = rng.randrange(9)
-        if how == 0 and out:
-            out[rng.randrange(len(out))] ^= 1 << rng.randrange(8)
-        elif how == 1 and out:
-            out[rng.randrange(len(out))] = rng.choice((0, 1, 127, 128, 255, 10, 44, 34))
-        elif how == 2:
-            del out[at : min(end, at + rng.choice((1, 4, 64, 4096)))]
-        elif how == 3:
-            out[at:at] = out[at : min(end, at + 200)] * rng.choice((1, 2, 50))
-        elif how == 4:
-            out[at:at] = rng.choice(_TOKENS).encode()
-        elif how == 5:
-            del out[at:]
-        elif how == 6:
-            other = rng.choice(others)
-            start = rng.randrange(len(other) + 1)
-            out[at:at] = other[start : start + rng.choice((1, 16, 300))]
-        elif how == 7:
-            out[at : at + 8] = rng.choice((0, 1, 2**31 - 1, 2**63 - 1, 2**64 - 1)).to_bytes(8, "little")
-        else:
-            lines = bytes(out).split(b"\n")
-            rng.shuffle(lines)
-            out = bytearray(b"\n".join(lines))
-    return bytes(out)
-
-
-def files_case(rng: random.Random, folder: Path) -> Case:
-    """A damaged file, read the way a file of its name would be."""
-    seeds = file_seeds()
-    name = rng.choice(sorted(seeds))
-    data = damage(rng, seeds[name], list(seeds.values()))
-    if name.endswith(".gz") and rng.random() < 0.5:
-        data = gzip.compress(damage(rng, seeds["a.csv"], list(seeds.values())), mtime=0)
-    if name == "result.json" and rng.random() < 0.5:
-        data = json.dumps(_damaged_document(rng, json.loads(seeds[name]))).encode()
-    file = folder / name
-    file.write_bytes(data)
-    if name == "result.json":
-        return partial(recsys.load, file)
-    if name.endswith((".npy", ".npz", ".safetensors", ".pt")):
-        return partial(recsys.read_factors, file, file)
-    return partial(recsys.read_file, file, rng.choice(("lists", "truth")))
-
-
-def _damaged_document(rng: random.Random, document: Any) -> Any:
-    """A JSON document with one value replaced by another of a random kind."""
-    holder, key = document, rng.choice(list(document))
-    while isinstance(holder[key], dict | list) and holder[key] and rng.random() < 0.9:
-        holder = holder[key]
-        key = rng.choice(list(holder)) if isinstance(holder, dict) else rng.randrange(len(holder))
-    holder[key] = rng.choice([None, -1, 1e400, 2**70, "", "nan", [], {}, [[1]], {"dtype": "<f8"}, True])
-    return document
+def _last_line(error: BaseException) -> tuple[str, int]:
+    """Where in the library an error was raised."""
+    found, trace = ("", 0), error.__traceback__
+    while trace is not None:
+        if "/recsys/" in trace.tb_frame.f_code.co_filename:
+            found = (trace.tb_frame.f_code.co_filename, trace.tb_lineno)
+        trace = trace.tb_next
+    return found
 
 
 # --- sparse matrices and polars -------------------------------------------------------------------------
@@ -270,36 +233,266 @@ def sparse_case(rng: random.Random) -> Case:
     return partial(recsys.split, first, "random_ratio")
 
 
-# --- the run --------------------------------------------------------------------------------------------
+# --- kernels --------------------------------------------------------------------------------------------
 
 
-def cases(family: str, seed: int, folder: Path) -> Iterator[tuple[int, Case]]:
-    """The cases of a family, without end; those that another library refuses to build are left out."""
-    for number in count():
-        case = one_case(family, seed, number, folder)
-        if case is not None:
-            yield number, case
+def kernels_case(rng: random.Random) -> Case:
+    """One to three spoilt arguments of a small valid call, of the public kernels or of the compiled ones."""
+    from kernels import test_fuzz as small_calls
+    from recsys import kernels
 
+    functions, calls = (kernels, small_calls.PUBLIC)
+    if kernels.backends().native and rng.random() < 0.5:
+        from recsys.kernels import _native
 
-def one_case(family: str, seed: int, number: int, folder: Path) -> Case | None:
-    """One case; None where a value cannot be built."""
-    rng = random.Random(f"{seed}:{family}:{number}")  # noqa: S311
-    make: dict[str, Callable[[], Case]] = {
-        "values": lambda: values_case(rng),
-        "files": lambda: files_case(rng, folder),
-        "sparse": lambda: sparse_case(rng),
-    }
-    if family != "files":
+        functions, calls = (_native, small_calls.NATIVE)
+    name = rng.choice(sorted(calls))
+    arguments = {key: _copied(value) for key, value in calls[name].items()}
+    for key in rng.sample(sorted(arguments), rng.choice((1, 1, 2, 3)) if len(arguments) > 2 else 1):
+        arguments[key] = _spoilt(rng, arguments[key], small_calls)
+
+    def call() -> Any:
         try:
-            return make[family]()
-        except BaseException as error:  # a panic of polars is no Exception
-            if isinstance(error, KeyboardInterrupt):
+            return getattr(functions, name)(**arguments) is None
+        except small_calls.NATIVE_ERRORS as error:
+            if functions is kernels and not isinstance(error, recsys.errors.RecsysError | UnicodeEncodeError):
                 raise
+            raise recsys.errors.InputError(type(error).__name__) from error
+
+    return call
+
+
+def _copied(value: Any) -> Any:
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def _spoilt(rng: random.Random, value: Any, small_calls: Any) -> Any:
+    """Something like the value that may be wrong: an array, a pair of arrays, a number or a word."""
+    if isinstance(value, tuple):
+        parts = list(value)
+        at = rng.randrange(-1, len(parts))
+        if at < 0:
+            return rng.choice([parts[:1], (), parts[0], (*parts, parts[0]), None, "pair"])
+        parts[at] = _spoilt(rng, parts[at], small_calls)
+        return tuple(parts)
+    if isinstance(value, dict):
+        key = rng.choice([*value, "new", "\ud800", 7])
+        old = value.get(key)
+        inside = isinstance(old, dict) and rng.random() < 0.5
+        return {**value, key: _spoilt(rng, old, small_calls) if inside else rng.choice(small_calls.SCALARS)}
+    if isinstance(value, np.ndarray):
+        try:
+            if rng.random() < 0.5:
+                return small_calls.with_value(value, rng.randrange(51), rng.choice(small_calls.VALUES))
+            return rng.choice(small_calls.ARRAY_FAULTS)(value)
+        except (TypeError, ValueError):  # no such array can be made of it
             return None
-    return make[family]()
+    return rng.choice(small_calls.SCALARS)
 
 
-FAMILIES = ("values", "files", "sparse")
+# --- batches --------------------------------------------------------------------------------------------
+
+
+def batch(family: str, seed: int, number: int, size: int, skip: set[int]) -> Iterator[tuple[int, Case]]:
+    """Cases of a batch; those that another library refuses to build, and those to skip, are left out."""
+    with tempfile.TemporaryDirectory(dir=IN_MEMORY if IN_MEMORY.is_dir() else None) as name:
+        folder = Path(name)
+        make = {
+            "files": lambda: FileCases(folder).case,
+            "commands": lambda: hostile_commands.CommandCases(folder).case,
+            "values": lambda: values_case,
+            "sparse": lambda: sparse_case,
+            "kernels": lambda: kernels_case,
+        }[family]()
+        for case in range(number * BATCH[family], number * BATCH[family] + size):
+            rng = random.Random(f"{seed}:{family}:{case}")  # noqa: S311
+            try:
+                call = make(rng)
+            except BaseException as error:  # a panic of polars is no Exception
+                if isinstance(error, KeyboardInterrupt) or family == "files":
+                    raise
+                continue
+            if case not in skip:
+                yield case, call
+        os.chdir(tempfile.gettempdir())
+
+
+def run_batch(family: str, seed: int, number: int, size: int, skip: set[int], *, now: Any) -> dict[str, Any]:
+    """How the cases of a batch ended; `now` always holds the number of the case that runs."""
+    counts: dict[str, Counter[str]] = {}
+    kinds: set[str] = set()
+    defects: dict[str, str] = {}
+    started = time.process_time()
+    for case, call in batch(family, seed, number, size, skip):
+        now.value = case
+        how = hostile.ended(call)
+        what = getattr(call, "what", family)
+        counts.setdefault(what, Counter())[how if isinstance(how, str) else "defect"] += 1
+        if isinstance(how, hostile.Defect) and (alike := re.sub(r"\d+", "0", str(how))) not in kinds:
+            kinds.add(alike)
+            defects[f"{family}:{case}"] = f"{what}  {how.where}  {how.what}"
+            if getattr(call, "data", b""):
+                DEFECTS.mkdir(parents=True, exist_ok=True)
+                (DEFECTS / f"{case}-{call.file}").write_bytes(call.data)  # type: ignore[attr-defined]
+    return {
+        "piece": f"{family}:{seed}:{number}",
+        "counts": {what: [own[how] for how in ENDS] for what, own in counts.items()},
+        "defects": defects,
+        "seconds": round(time.process_time() - started, 2),
+        "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10,
+    }
+
+
+def work(pipe: Any, now: Any) -> None:
+    """One process: batches in, how they ended out."""
+    os.chdir(tempfile.gettempdir())
+    hostile.warm_up()
+    memory = 1 << 50 if SANITIZED else hostile.MEMORY
+    # The other end may be gone.
+    with hostile.limited_memory(memory), hostile.quiet(), contextlib.suppress(EOFError):
+        while True:
+            pipe.send(run_batch(*pipe.recv(), now=now))
+
+
+class Worker:
+    """A process that runs batches, and is replaced by a new one when it dies, waits or grows without end."""
+
+    def __init__(self) -> None:
+        self.start()
+
+    def start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.now = context.Value("q", -1, lock=False)
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=work, args=(theirs, self.now), daemon=True)
+        self.process.start()
+        theirs.close()
+
+    def run(self, family: str, seed: int, number: int, size: int) -> dict[str, Any]:
+        """A batch; a case that ends the process is noted, and the batch is run again without it."""
+        ended: dict[int, str] = {}
+        while True:
+            self.now.value = -1
+            self.pipe.send((family, seed, number, size, set(ended)))
+            problem = self.wait()
+            try:
+                found: dict[str, Any] = {} if problem else self.pipe.recv()
+            except (EOFError, ConnectionError):
+                self.process.join()
+                problem = f"the process ended with {self.process.exitcode}"
+            if problem is None:
+                if ended:
+                    found["counts"]["the process ended"] = [0, 0, len(ended)]
+                found["defects"] |= {f"{family}:{case}": what for case, what in ended.items()}
+                return found
+            case = self.now.value
+            print(f"{family}:{case}  {problem}", flush=True)
+            if case in ended or case < 0:
+                raise SystemExit(f"the processes end before a case begins ({problem})")
+            ended[case] = problem
+            self.process.kill()
+            self.process.join()
+            self.start()
+
+    def wait(self) -> str | None:
+        """Until the batch is done; what ended the process otherwise.
+
+        A process that only waits for a processor, on a busy machine, is left alone.
+        """
+        case, since, began = -1, time.monotonic(), self.computed()[1]
+        while not self.pipe.poll(1):
+            if not self.process.is_alive():
+                return f"the process ended with {self.process.exitcode}"
+            is_running, seconds = self.computed()
+            if self.now.value != case:
+                case, since, began = self.now.value, time.monotonic(), seconds
+            if is_running:
+                since = time.monotonic()
+            if case >= 0 and seconds - began > LONGEST:
+                return f"it computes for more than {LONGEST} s"
+            if time.monotonic() - since > 10 * LONGEST:
+                return f"it sleeps for more than {10 * LONGEST} s"
+            pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
+            if pages * resource.getpagesize() > LARGEST:
+                return f"more than {LARGEST >> 30} GiB"
+        return None
+
+    def computed(self) -> tuple[bool, float]:
+        """Whether the process could run now, and the seconds that it computed."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return fields[0] == "R", (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def fuzz(chosen: argparse.Namespace) -> int:
+    """Run batches until the time or the number of cases is reached; print defects, then counts."""
+    kept = FINISHED.with_name("fuzz-sanitize.jsonl") if SANITIZED else FINISHED
+    finished = Finished(kept, [*SOURCES, Path(__file__)])
+    lines = [json.loads(line) for line in kept.read_text("utf-8").splitlines()] if kept.exists() else []
+    every = {piece["piece"]: piece for piece in lines}
+    if chosen.cases:  # the first ones, whatever ran before
+        finished.done, every = {}, {}
+    worker, started = Worker(), time.monotonic()
+    goals = {family: chosen.cases or GOALS[family] for family in chosen.only or GOALS}
+    while chosen.cases or time.monotonic() - started < chosen.seconds:
+        counts = ends_of(finished.done.values())
+        left = {family: goal - counts.get(family, Counter()).total() for family, goal in goals.items()}
+        family = max(left, key=lambda name: left[name] / goals[name])
+        number = next(n for n in range(len(every) + 1) if f"{family}:{chosen.seed}:{n}" not in every)
+        size = min(BATCH[family], chosen.cases or BATCH[family])
+        # Of a case that cannot be built nothing is counted.
+        if left[family] <= 0 or (chosen.cases and number * size >= chosen.cases):
+            break
+        piece = worker.run(family, chosen.seed, number, size)
+        every[piece["piece"]] = finished.done[piece["piece"]] = piece
+        if not chosen.cases:
+            finished.add(piece)
+        for case, what in piece["defects"].items():
+            print(f"{case}  {what}", flush=True)
+    text = summary(finished.done.values(), every.values())
+    if chosen.page:
+        write_section("fuzz", text)
+    else:
+        print(text)
+    return 1 if any(piece["defects"] for piece in finished.done.values()) else 0
+
+
+def ends_of(pieces: Iterable[dict[str, Any]]) -> dict[str, Counter[str]]:
+    """How many cases of each kind ended how, by family and by "family: kind"."""
+    found: dict[str, Counter[str]] = {}
+    for piece in pieces:
+        family = piece["piece"].split(":")[0]
+        for what, counts in piece["counts"].items():
+            for name in (family, f"{family}: {what}"):
+                found.setdefault(name, Counter()).update(dict(zip(ENDS, counts, strict=True)))
+    return found
+
+
+def summary(pieces: Collection[dict[str, Any]], every: Collection[dict[str, Any]]) -> str:
+    """The tables of the page: families, then the kinds of each."""
+    now, in_all = ends_of(pieces), ends_of(every)
+    lines = [
+        "| family | cases | errors of ours | results | defects | per CPU second | largest process | in all |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for family in GOALS:
+        own = [piece for piece in pieces if piece["piece"].startswith(f"{family}:")]
+        n, total = now.get(family, Counter()), in_all.get(family, Counter()).total()
+        rate = n.total() / max(sum(piece["seconds"] for piece in own), 0.01)
+        largest = max((piece["megabytes"] for piece in own), default=0)
+        ends = " | ".join(f"{n[how]:,}" for how in ENDS)
+        lines.append(f"| {family} | {n.total():,} | {ends} | {rate:,.0f} | {largest:,} MB | {total:,} |")
+    lines += [
+        "",
+        '"In all" counts earlier states of the sources too. By what was read or called, refused and read:',
+        "",
+    ]
+    for family in ("files", "commands", "values"):
+        kinds = sorted(
+            (name.partition(": ")[2], n) for name, n in now.items() if name.startswith(f"{family}: ")
+        )
+        shown = [f"{what} {n['error'] + n['defect']:,} + {n['result']:,}" for what, n in kinds]
+        lines.append(f"- {family}: {', '.join(shown) or 'none'}")
+    return "\n".join(lines)
 
 
 def main() -> int:
@@ -307,48 +500,28 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seconds", type=float, default=60.0, help="how long, all families together")
-    parser.add_argument("--cases", type=int, help="how many of each family, whatever the time")
+    parser.add_argument("--cases", type=int, help="at least so many of each family, whatever the time")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", choices=FAMILIES)
+    parser.add_argument("--only", choices=list(GOALS), nargs="+")
     parser.add_argument("--case", help="one case again, such as values:17")
-    parser.add_argument("--skip", nargs="*", default=[], help="places in the code that are known already")
     parser.add_argument("--table", metavar="PLACE", help="every value at the places whose name starts so")
+    parser.add_argument("--page", action="store_true", help="write the counts into docs/reliability.md")
     chosen = parser.parse_args()
+    if chosen.table is None and not chosen.case:
+        return fuzz(chosen)
     hostile.warm_up()
-    with hostile.limited_memory(), tempfile.TemporaryDirectory() as folder, hostile.quiet():
+    with hostile.limited_memory(), hostile.quiet():
         if chosen.case:
-            family, number = chosen.case.split(":")
-            case = one_case(family, chosen.seed, int(number), Path(folder))
-            print(hostile.problem_of(case()) if case else "cannot be built")
+            family, _, wanted = chosen.case.partition(":")
+            number, size = int(wanted) // BATCH[family], BATCH[family]
+            for case, call in batch(family, chosen.seed, number, size, set()):
+                if case == int(wanted):
+                    print(hostile.problem_of(call()))
+                    return 0
+                hostile.ended(call)
+            print("cannot be built")
             return 0
-        return fuzz(chosen, Path(folder)) if chosen.table is None else walk(chosen.table)
-
-
-def fuzz(chosen: argparse.Namespace, folder: Path) -> int:
-    """Run, print defects as they come and counts at the end."""
-    families = [chosen.only] if chosen.only else list(FAMILIES)
-    streams = {family: cases(family, chosen.seed, folder) for family in families}
-    counts: Counter[tuple[str, str]] = Counter()
-    places: Counter[hostile.Defect] = Counter()
-    started, turn = time.monotonic(), 0
-    while turn < chosen.cases if chosen.cases else time.monotonic() - started < chosen.seconds:
-        for family, stream in streams.items():
-            number, case = next(stream)
-            how = hostile.ended(case)
-            if isinstance(how, hostile.Defect) and how.where.startswith(tuple(chosen.skip)):
-                how = "known"
-            counts[family, how if isinstance(how, str) else "defect"] += 1
-            if isinstance(how, hostile.Defect):
-                places[how] += 1
-                if places[how] == 1:
-                    print(f"{family}:{number}  {how.where}  {how.what}", flush=True)
-        turn += 1
-    for family in families:
-        n = {how: counts[family, how] for how in ("error", "result", "known", "defect")}
-        ends = f"{n['error']:,} errors of ours, {n['result']:,} results, {n['defect']:,} defects"
-        ends += f", {n['known']:,} known" if n["known"] else ""
-        print(f"{family}: {sum(n.values()):,} cases, {ends}")
-    return 1 if places else 0
+        return walk(chosen.table)
 
 
 def walk(place: str) -> int:

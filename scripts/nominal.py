@@ -8,7 +8,7 @@
 A cell is one procedure in one world with one number of users (or nights). Its draws follow from its name
 alone, so cells can be run in any order and again. The file has one line per finished cell; a cell that is
 there, from the same source and with as many worlds, is not run again. The exit status is 1 if a promise does
-not hold.
+not hold where nothing is documented against it (KNOWN).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import re
 import sys
 import time
 import warnings
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field
@@ -36,11 +36,19 @@ from scipy.special import ndtr
 
 import recsys
 from recsys.comparison.history import Night, ResultHistory
-from recsys.debias import off_policy
-from recsys.stats.sampled import estimate_all
+from recsys.debias.policy_values import ESTIMATORS as POLICY_VALUES
+from recsys.debias.propensity_metrics import ESTIMATORS as OBSERVED
+from recsys.metrics.registry import Request
+from recsys.stats.comparison_table import EFFECTS, TESTS
+from recsys.stats.intervals import METHODS
+from recsys.stats.multiple_comparisons import CORRECTIONS
+from recsys.stats.online_experiments import SAMPLE_RATIO_LEVEL, Looks
+from recsys.stats.sampled import METHODS as SAMPLED
+from recsys.stats.sampled import estimate_all, estimate_weighted
+from recsys.stats.sequential import SPENDING
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
-from worlds.metric_values import MARGINALS, SKEWED, Marginal, correlated, evaluation_of
+from worlds.metric_values import DISCOUNTS, MARGINALS, SKEWED, Marginal, correlated, evaluation_of
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "nominal.md"
 BEGIN, END = "<!-- rates: written by scripts/nominal.py -->", "<!-- end of rates -->"
@@ -54,31 +62,88 @@ PROMISES = {
     "difference": ("the interval of the difference in compare() misses it", ALPHA),
     "lift": ("the interval of the lift in compare() misses it", ALPHA),
     "power": ("compare() finds less than the paired t-test where that test holds (net loss)", 0.01),
-    "permutation": ('compare(test="permutation") calls two equal models different', ALPHA),
-    "studentised": ('compare(test="studentised") calls two equal models different', ALPHA),
-    "bca": ('compare(test="bca") calls two equal models different', ALPHA),
+    **{
+        test: (f'compare(test="{test}") calls two equal models different', ALPHA)
+        for test in TESTS
+        if test != "t"
+    },
+    **{
+        f"difference, {method}": (
+            f'the interval of compare(interval="{method}") misses the difference',
+            ALPHA,
+        )
+        for method in METHODS
+        if method != "t"
+    },
+    **{
+        f"effect, {effect}": (f'the interval of compare(effect="{effect}") misses the effect', ALPHA)
+        for effect in EFFECTS
+    },
+    "rope": ("compare(rope=) gives 97.5% to one of two equal models", ALPHA),
+    "covariates": ("the interval of the difference in compare(covariates=) misses it", ALPHA),
+    "strata": ("the interval of the difference in compare(strata=) misses it", ALPHA),
     "gate": ("gate() passes a model that is worse by the margin, half of the old value, in units", ALPHA),
     "gate, relative": ('gate() passes a model that is worse by the margin, "20%"', ALPHA),
     "no_worse_than": ("compare(no_worse_than=) passes a model that is worse by the margin", ALPHA),
     "margin": ("compare(margin=) calls a model equivalent that is worse by the margin", ALPHA),
     "interval": ("the interval of intervals() misses the mean", ALPHA),
-    "max-T": ("max-T finds something in a family of 6 metrics without differences", ALPHA),
-    "Holm": ("Holm's correction finds something in the same family", ALPHA),
-    "max-T power": ("max-T finds less than Holm's correction in the same family (net loss)", 0.01),
+    **{
+        f"interval, {method}": (f'the interval of intervals(method="{method}") misses the mean', ALPHA)
+        for method in METHODS
+        if method != "t"
+    },
+    "aggregate": ("the interval of evaluate(aggregate=) misses the number", ALPHA),
+    "gap": ("the interval of gaps() misses the difference of two groups", ALPHA),
+    **{
+        correction: (f'correction="{correction}" finds something in a family of 6 equal metrics', ALPHA)
+        for correction in ("max-t", *CORRECTIONS)
+        if correction not in {"none", "bh", "by"}
+    },
+    **{
+        correction: (
+            f'correction="{correction}": the part of its findings in 6 metrics that is false',
+            ALPHA,
+        )
+        for correction in ("bh", "by")
+    },
+    "max-t power": ('correction="max-t" finds less than "holm" in the same family (net loss)', 0.01),
+    "pairs": ("pairs() calls two of three equal models different", ALPHA),
+    "Friedman": ("omnibus calls three equal models different", ALPHA),
+    "Nemenyi": ("omnibus calls two of three equal models different", ALPHA),
     "runs test": ("compare() of several runs calls two equal models different", ALPHA),
     "runs lift": ("the interval of the lift over several runs misses it", ALPHA),
+    "folds test": ("compare() of several folds calls two equal models different", ALPHA),
+    "folds lift": ("the interval of the lift over several folds misses it", ALPHA),
     "change points": ("history() reports a change in a series without one", 0.01),
     "stop_when": ("stop_when= excludes the value of all users at some time", ALPHA),
+    "against": ("stop_when=StopWhen(against=) excludes the difference of all users at some time", ALPHA),
     "race": ("race() calls one of two equal models better at some time", ALPHA),
-    "mle": ("the interval of sampled ndcg@10 by mle misses its expected value", ALPHA),
-    "ips": ("the interval of off_policy() by ips misses the value", ALPHA),
-    "snips": ("the interval of off_policy() by snips misses the value", ALPHA),
-    "dm": ("the interval of off_policy() by dm misses the value", ALPHA),
-    "dr": ("the interval of off_policy() by dr misses the value", ALPHA),
+    **{
+        method: (f"the interval of sampled.estimate() by {method} misses its expected value", ALPHA)
+        for method in (*SAMPLED, "weighted")
+    },
+    **{name: (f"the interval of off_policy() by {name} misses the value", ALPHA) for name in POLICY_VALUES},
+    **{
+        f"observed, {name}": (f"the interval of debias.evaluate() by {name} misses the value", ALPHA)
+        for name in OBSERVED
+    },
     "ab test": ("ab() calls two equal variants different", ALPHA),
     "ab interval": ("the interval of ab() misses the difference", ALPHA),
+    "ab lift": ("the interval of the lift in ab() misses it", ALPHA),
     "msprt": ('ab(sequential="msprt") calls two equal variants different at one of 10 looks', ALPHA),
+    **{
+        name: (f'ab(sequential=Looks(…, "{name}")) calls equal variants different at one of 4 looks', ALPHA)
+        for name in SPENDING
+    },
+    "sample ratio": ("ab() says that groups drawn as planned are not", SAMPLE_RATIO_LEVEL),
 }
+# What is documented not to keep its rate, and why: (promise, world, reason), by pattern.
+KNOWN = [
+    ("^wilcoxon$|^sign$", "other shape", "it does not test the mean, and warns"),
+    ("", "^heavy|^revenue", "nothing bounds the values: the mean hangs on users who were not drawn"),
+    ("^gate$", "^gmap", "gmap is the exponential of a mean of logarithms: its spread is skewed"),
+    ("^change points$", "AR.1. 0.6", "nights depend on each other strongly, and the history says so"),
+]
 
 
 @dataclass
@@ -282,9 +347,73 @@ def resampled(tally: Tally, rng: Any, worlds: int, n: int, *, sides: Any, correl
     for size in batches(worlds, n, 20):
         drawn = Design(rng, n)
         both = drawn.evaluations(sides, drawn.scores(size, correlation))
-        for test in ("permutation", "studentised", "bca"):
-            rows, cautions = compared(*both, test=test, n_resamples=1999)
+        for test in TESTS[1:]:
+            rows, cautions = compared(*both, test=test, n_resamples=1999, rope=1e-9)
             tally.add(test, significant(rows), cautioned=cautions)
+        sure = [row.bayes and max(row.bayes.p_better, row.bayes.p_worse) > 1 - ALPHA / 2 for row in rows]
+        tally.add("rope", sure, silent=sum(row.bayes is None for row in rows))
+
+
+@family
+def methods(tally: Tally, rng: Any, worlds: int, n: int, *, old: Marginal) -> None:
+    """One model, and one that is half better, by the methods of an interval."""
+    for size in batches(worlds, n, 20):
+        drawn = Design(rng, n)
+        sides = drawn.evaluations([old, old.times(1.5)], drawn.scores(size, 0.8))
+        for method in METHODS[1:]:
+            found = list(sides[0].intervals(method=method, n_resamples=999).values())
+            cautions = np.array([bool(each.notes) for each in found])
+            tally.cover(f"interval, {method}", [each.interval for each in found], old.mean, cautions)
+            rows, cautions = compared(*sides, interval=method, n_resamples=999)
+            tally.cover(f"difference, {method}", [row.interval for row in rows], 0.5 * old.mean, cautions)
+
+
+@family
+def effects(tally: Tally, rng: Any, worlds: int, n: int, *, old: Marginal) -> None:
+    """A model that is half better; the truth is the effect among very many users."""
+    many = Design(rng, 500_000)
+    everybody = many.evaluations([old, old.times(1.5)], many.scores(1, 0.8))
+    for size in batches(worlds, n):
+        drawn = Design(rng, n)
+        sides = drawn.evaluations([old, old.times(1.5)], drawn.scores(size, 0.8))
+        for effect in EFFECTS:
+            truth = compared(*everybody, effect=effect)[0][0].effect.value
+            rows, cautions = compared(*sides, effect=effect)
+            tally.cover(f"effect, {effect}", [row.effect.interval for row in rows], truth, cautions)
+
+
+@family
+def adjusted(tally: Tally, rng: Any, worlds: int, n: int, *, old: Marginal) -> None:
+    """A model that is half better, for active users more so; the mean activity of all users is known."""
+    for size in batches(worlds, n):
+        activity = rng.standard_normal(n)
+        scores = [0.6 * activity + 0.8 * z for z in correlated(rng, (size, n), 0.8)]
+        sides = Design(rng, n).evaluations([old, old.times(1.5)], scores)
+        level = dict(enumerate(np.digitize(activity, [-0.5, 0.5]).tolist()))
+        shares = dict(enumerate(np.diff(ndtr([-np.inf, -0.5, 0.5, np.inf])).tolist()))
+        known = {
+            "covariates": {
+                "covariates": {"activity": dict(enumerate(activity.tolist()))},
+                "covariate_means": {"activity": 0.0},
+            },
+            "strata": {"strata": level, "stratum_shares": shares},
+        }
+        for promise, options in known.items():
+            rows, cautions = compared(*sides, **options)
+            tally.cover(promise, [row.interval for row in rows], 0.5 * old.mean, cautions)
+
+
+@family
+def three_models(tally: Tally, rng: Any, worlds: int, n: int, *, old: Marginal) -> None:
+    """Three models with the same distribution."""
+    for _ in range(worlds):
+        scores = math.sqrt(0.8) * rng.standard_normal(n) + math.sqrt(0.2) * rng.standard_normal((3, n))
+        models = {f"model {at}": evaluation_of(old.metric, old.at(z)[None]) for at, z in enumerate(scores)}
+        table = recsys.compare(models, "model 0")
+        tally.add("pairs", [any(row.adjusted_p <= ALPHA for row in table.pairs())])
+        (ranks,) = table.omnibus.values()
+        tally.add("Friedman", [ranks.p_value <= ALPHA])
+        tally.add("Nemenyi", [min(ranks.pairs.values()) <= ALPHA])
 
 
 @family
@@ -340,7 +469,7 @@ def families(tally: Tally, rng: Any, worlds: int, n: int, *, sparse: bool) -> No
     for _ in range(worlds):
         shared = rng.standard_normal((2, 1, n))
         scores = math.sqrt(0.7) * shared + math.sqrt(0.3) * rng.standard_normal((2, 6, n))
-        for promise, factor in (("max-T", 1.0), ("max-T power", 1.0 + 10 / math.sqrt(n))):
+        for factor in (1.0, 1.0 + 10 / math.sqrt(n)):
             sides = [[plain] * 6, [plain.times(factor), *[plain] * 5]]
             if sparse:
                 sides = [[*side[:5], rare] for side in sides]
@@ -349,15 +478,18 @@ def families(tally: Tally, rng: Any, worlds: int, n: int, *, sparse: bool) -> No
                 for side, rows in zip(sides, scores, strict=True)
             )
             found = {}
-            for correction in ("max-t", "holm"):
+            for correction in ("max-t", *CORRECTIONS[1:]):
                 options = {"correction": correction, "n_resamples": 999}
                 table = recsys.compare({"old": old, "new": new}, "old", **options)
                 found[correction] = np.array([row.adjusted_p <= ALPHA for row in table])
-            if promise == "max-T":
-                tally.add("max-T", [found["max-t"].any()])
-                tally.add("Holm", [found["holm"].any()])
+            if factor == 1:
+                for correction in set(found) - {"bh", "by"}:
+                    tally.add(correction, [found[correction].any()])
             else:
-                tally.versus(promise, found["max-t"][:1], found["holm"][:1])
+                tally.versus("max-t power", found["max-t"][:1], found["holm"][:1])
+                for correction in ("bh", "by"):  # one finding by chance is false as often as it is of all
+                    which = np.flatnonzero(found[correction])
+                    tally.add(correction, [len(which) and rng.choice(which) > 0])
 
 
 @family
@@ -381,6 +513,105 @@ def several_runs(tally: Tally, rng: Any, worlds: int, n: int, *, old: Marginal, 
                 tally.add(promise, significant(rows), cautioned=cautions)
             else:
                 tally.cover(promise, [row.relative_interval for row in rows], 0.5, cautions)
+
+
+@family
+def cross_validation(tally: Tally, rng: Any, worlds: int, n: int, *, old: Marginal, folds: int) -> None:
+    """Models trained once for each part of the users, on the others: what they learnt is alike."""
+    for size in batches(worlds, n):
+        shared = rng.standard_normal((size, 2, 1, 1)) / math.sqrt(folds)
+        learnt = shared + math.sqrt(1 - 1 / folds) * rng.standard_normal((size, 2, folds, 1))
+        each = n // folds
+        users = rng.standard_normal((size, 1, folds, each))
+        own = rng.standard_normal((size, 2, folds, each))
+        scores = 0.8 * users + 0.05 * learnt + math.sqrt(1 - 0.8**2 - 0.05**2) * own
+        for promise, new in (("folds test", old), ("folds lift", old.times(1.5))):
+            sides = [
+                [
+                    evaluation_of(old.metric, m.at(scores[:, side, at]), first_id=at * each)
+                    for at in range(folds)
+                ]
+                for side, m in enumerate((old, new))
+            ]
+            rows, cautions = compared(*sides)
+            if promise == "folds test":
+                tally.add(promise, significant(rows), cautioned=cautions)
+            else:
+                tally.cover(promise, [row.relative_interval for row in rows], 0.5, cautions)
+
+
+@family
+def aggregates(
+    tally: Tally, rng: Any, worlds: int, n: int, *, aggregate: str, truth: float, design: str
+) -> None:
+    """Squares of uniform values, by another number than their mean."""
+    for size in batches(worlds, n, 4 if design else 60):
+        drawn = Design(rng, n, design)
+        options = {"clusters": drawn.clusters, "weights": drawn.weights, "aggregate": aggregate}
+        one = evaluation_of("ndcg", ndtr(drawn.scores(size, 0.0)[0]) ** 2, **options)
+        tally.cover("aggregate", [each.interval for each in one.intervals().values()], truth)
+
+
+# --- numbers of all users together ----------------------------------------------------------------------
+
+
+def shelves(rng: np.random.Generator, taste: np.ndarray, length: int, power: float = 1.0) -> np.ndarray:
+    """Items of each user, of 300 with a long tail; a user likes a fifth of them more than the others."""
+    items = np.arange(300)
+    liking = -0.8 * np.log1p(items) + 1.5 * (items % 5 == taste[:, None])
+    return np.argsort(-power * liking - rng.gumbel(size=liking.shape), axis=1)[:, :length]
+
+
+@family
+def whole(tally: Tally, rng: Any, worlds: int, n: int, *, metric: str) -> None:
+    """Two models alike and one that shows fewer items; the truth is what such test sets have on average."""
+    found = []
+    for _ in range(worlds):
+        taste, lengths = rng.integers(0, 5, n), rng.integers(1, 6, n).tolist()
+        wanted = shelves(rng, taste, 5).tolist()
+        truth = {
+            user: items[:length] for user, (items, length) in enumerate(zip(wanted, lengths, strict=True))
+        }
+        options = {"catalogue": range(300), "conventions": {"average": "pooled", "f1_of": "means"}}
+        models = [dict(enumerate(shelves(rng, taste, 10, power).tolist())) for power in (1.0, 1.0, 1.5)]
+        found.append([recsys.evaluate(lists, truth, [metric], **options) for lists in models])
+    means = np.array([[one[metric] for one in world] for world in found]).mean(axis=0)
+    worse = 0 if (means[2] > means[0]) == (Request.parse(metric).metric.better == "higher") else 2
+    for one, twin, other in found:
+        estimate = one.intervals()[metric]
+        tally.cover("interval", [estimate.interval], means[0], np.array([bool(estimate.notes)]))
+        rows, cautions = compared(one, twin)
+        tally.add("default test", significant(rows), cautioned=cautions)
+        rows, cautions = compared(one, other)
+        tally.cover("difference", [row.interval for row in rows], means[2] - means[0], cautions)
+        new, old = (one, other) if worse == 0 else (other, one)
+        gated(tally, "gate", new, old, abs(means[2] - means[0]))
+
+
+@family
+def ratings(tally: Tally, rng: Any, worlds: int, n: int, *, metric: str) -> None:
+    """Predictions whose errors differ from user to user."""
+    truth = {"rmse": math.exp(0.3**2), "mae": math.sqrt(2 / math.pi) * math.exp(0.3**2 / 2)}[metric]
+    for _ in range(worlds):
+        user = np.repeat(np.arange(n), 1 + rng.poisson(4, n))
+        rating = rng.normal(3, 1, len(user))
+        error = rng.lognormal(0, 0.3, n)[user] * rng.standard_normal(len(user))
+        columns = {"user": user, "item": np.arange(len(user)), "rating": rating, "prediction": rating + error}
+        estimate = recsys.evaluate_ratings(pd.DataFrame(columns), metrics=[metric]).intervals()[metric]
+        tally.cover("interval", [estimate.interval], truth, np.array([bool(estimate.notes)]))
+
+
+@family
+def groups(tally: Tally, rng: Any, worlds: int, n: int, *, hits: tuple[float, float]) -> None:
+    """Two groups of users, of which one has more hits."""
+    member = np.arange(n) % 2
+    for _ in range(worlds):
+        lists, wanted = ranked(rng, n, np.array(hits)[member], 1000)
+        truth, by = dict(enumerate(wanted[:, None].tolist())), dict(enumerate(member.tolist()))
+        gap = recsys.evaluate(dict(enumerate(lists.tolist())), truth, ["ndcg@10"], by=by).gaps()["ndcg@10"]
+        low, high = gap.interval or (math.nan, math.nan)
+        difference = float(DISCOUNTS.mean()) * (hits[gap.best] - hits[gap.worst])
+        tally.add("gap", [low > difference or high < difference], silent=math.isnan(low))
 
 
 # --- nights, looks, samples, logs, experiments ----------------------------------------------------------
@@ -414,7 +645,7 @@ def nights(tally: Tally, rng: Any, worlds: int, n: int, *, noise: str) -> None:
         tally.add("change points", [bool(found.changes())])
 
 
-def ranked(rng: np.random.Generator, n: int, hits: float, items: int) -> tuple[np.ndarray, np.ndarray]:
+def ranked(rng: np.random.Generator, n: int, hits: Any, items: int) -> tuple[np.ndarray, np.ndarray]:
     """Lists of ten items and one relevant item of each user, which is in `hits` of the lists."""
     wanted = rng.integers(0, items, n)
     lists = (wanted[:, None] + 1 + rng.permuted(np.tile(np.arange(10), (n, 1)), axis=1)) % items
@@ -445,13 +676,16 @@ def looks(tally: Tally, rng: Any, worlds: int, n: int, *, metric: str, hits: flo
             other = (wanted[:, None] + 1 + np.arange(10)) % 1000
             other[place < 10, place[place < 10]] = wanted[place < 10]
             models = {"one": shown, "other": dict(enumerate(other.tolist()))}
-            stop = recsys.StopWhen(rng=world)
-            legs = recsys.race(models, truth, [metric], stop_when=stop).legs
+            legs = recsys.race(models, truth, [metric], stop_when=recsys.StopWhen(rng=world)).legs
             tally.add("race", [any(leg.verdict != "not settled" for leg in legs)])
+            stop = recsys.StopWhen(against=recsys.evaluate(models["other"], truth, [metric]), rng=world)
+            stopped = recsys.evaluate(shown, truth, [metric], stop_when=stop).notes["stopped"]
+            ends = stopped["intervals"][metric]
+            tally.add("against", [not ends["low"] - 1e-12 <= 0 <= ends["high"] + 1e-12])
 
 
 @family
-def sampled_ranks(tally: Tally, rng: Any, worlds: int, n: int, *, zipf: float) -> None:
+def sampled_ranks(tally: Tally, rng: Any, worlds: int, n: int, *, zipf: float, names: Sequence[str]) -> None:
     """Ranks among 99 of 3,706 items; the truth is the mean of the estimates, as bias is not covered."""
     chances = np.arange(1, 3707) ** -zipf
     chances /= chances.sum()
@@ -459,8 +693,50 @@ def sampled_ranks(tally: Tally, rng: Any, worlds: int, n: int, *, zipf: float) -
     for _ in range(worlds):
         ranks = rng.choice(3706, n, p=chances)
         above = rng.hypergeometric(ranks, 3705 - ranks, 99)
-        found.append(estimate_all(above + 1, 99, 3706, ["ndcg@10"], methods=["mle"])["ndcg@10"]["mle"])
-    tally.cover("mle", found, float(np.mean([one.value for one in found])))
+        found.append(estimate_all(above + 1, 99, 3706, ["ndcg@10"], methods=names)["ndcg@10"])
+    for name in names:
+        truth = float(np.mean([one[name].value for one in found]))
+        tally.cover(name, [one[name] for one in found], truth)
+
+
+@family
+def weighted_samples(tally: Tally, rng: Any, worlds: int, n: int, *, power: float) -> None:
+    """99 of 1,000 items for each case, popular ones more often; the truth as for ranks, above."""
+    chances = np.arange(1, 1001) ** -power
+    chances /= chances.sum()
+    place, found = rng.permutation(1000), []  # the place of each item, whatever its popularity
+    for _ in range(worlds):
+        drawn = rng.choice(1000, (n, 99), p=chances)
+        above = place[drawn] < rng.geometric(0.005, n)[:, None]
+        options = {"replacement": True}
+        found.append(estimate_weighted(above, chances[drawn], 1001, "ndcg@10", **options))
+    tally.cover("weighted", found, float(np.mean([one.value for one in found])))
+
+
+@family
+def observations(tally: Tally, rng: Any, worlds: int, n: int, *, least: float) -> None:
+    """Users with five relevant items of 100; popular ones are shown more, and observed up to always."""
+    chance = np.linspace(1.0, least, 100)
+    found = []
+    for _ in range(worlds):
+        shown = np.argsort(-np.linspace(2, 0, 100) - rng.gumbel(size=(n, 100)), axis=1)[:, :10]
+        wanted = np.argsort(rng.random((n, 100)), axis=1)[:, :5]
+        seen = rng.random((n, 5)) < chance[wanted]
+        truth = {
+            user: items[mask].tolist() for user, (items, mask) in enumerate(zip(wanted, seen, strict=True))
+        }
+        found.append(
+            recsys.debias.evaluate(
+                dict(enumerate(shown.tolist())), {u: i for u, i in truth.items() if i}, ["recall@10"],
+                propensities=dict(enumerate(chance)), n_relevant=dict.fromkeys(truth, 5), estimators=OBSERVED,
+            )
+        )  # fmt: skip
+    for name in OBSERVED:  # the first and the third are of the items observed, and so is their truth
+        estimates = [one["recall@10", name] for one in found]
+        mean = float(np.mean([estimate.value for estimate in estimates]))
+        truth = mean if name in {"naive", "snips"} else 0.1
+        cautions = np.array([bool(estimate.notes) for estimate in estimates])
+        tally.cover(f"observed, {name}", [estimate.interval for estimate in estimates], truth, cautions)
 
 
 @family
@@ -478,38 +754,92 @@ def decisions(tally: Tally, rng: Any, worlds: int, n: int, *, rewards: float, cl
         rewarded = (ndtr(scores) < chances[action]).astype(int)
         columns = {"action": action, "reward": rewarded, "propensity": logging[action]}
         log = pd.DataFrame({**columns, "user": np.arange(n) // 5})
-        names = ("ips", "snips", "dm", "dr")
-        options = {"estimators": names, "clusters": "user"} if clusters else {"estimators": names}
-        values = off_policy(log, dict(enumerate(policy)), **options)
-        for name in names:
+        options = {"clusters": "user"} if clusters else {}
+        values = recsys.debias.off_policy(log, dict(enumerate(policy)), **options)
+        for name in POLICY_VALUES:
             found = values[name]
-            tally.cover(name, [found.interval], truth, np.array([bool(found.notes)]))
+            value = float(logging @ chances) if name == "logged" else truth
+            tally.cover(name, [found.interval], value, np.array([bool(found.notes)]))
 
 
-def arms(rng: np.random.Generator, worlds: int, n: int, kind: str) -> np.ndarray:
-    """Values of n units in each world."""
-    if kind.startswith("conversion"):
-        return (rng.random((worlds, n)) < float(kind.split()[1][:-1]) / 100).astype(int)
-    return Marginal("value", 0.95, tail=1.5).at(rng.standard_normal((worlds, n)))
+def visits(
+    rng: np.random.Generator, worlds: int, n: int, kind: str, factor: float = 1.0
+) -> tuple[dict[str, Any], list[str], float]:
+    """The log of an experiment, its metrics (one per world), and the mean of the first variant.
+
+    The mean of the second variant is `factor` times as large.
+    """
+    variant = np.arange(n) % 2
+    times = np.where(variant, factor, 1.0)
+    log: dict[str, Any] = {"user": np.arange(n), "variant": variant}
+    names = [f"m{at}" for at in range(worlds)]
+    if kind == "clicks/views":
+        views = 1 + rng.poisson(4, (worlds, n))
+        clicks = rng.binomial(views, rng.uniform(0.1, 0.3, (worlds, n)) * times)
+        log |= {f"{name}v": row for name, row in zip(names, views, strict=True)}
+        log |= dict(zip(names, clicks, strict=True))
+        return log, [f"{name}/{name}v" for name in names], 0.2
+    if kind == "spending, a covariate":
+        log["covariate"] = rng.exponential(2.0, n)
+        values, mean = times * (log["covariate"] + rng.exponential(1.0, (worlds, n))), 3.0
+    elif kind.startswith("conversion"):
+        mean = float(kind.split()[1][:-1]) / 100
+        values = (rng.random((worlds, n)) < mean * times).astype(int)
+    else:
+        buyers, scores = Marginal("value", 0.95, tail=1.5), rng.standard_normal((worlds, n))
+        values, mean = np.where(variant, buyers.times(factor).at(scores), buyers.at(scores)), buyers.mean
+    return log | dict(zip(names, values, strict=True)), names, mean
+
+
+def analysed(log: Mapping[str, Any], metrics: Sequence[str], **options: Any) -> Sequence[Any]:
+    """The rows of an experiment, one for each world."""
+    covariate = "covariate" if "covariate" in log else None
+    columns = {"unit": "user", "variant": "variant", "covariate": covariate}
+    return recsys.ab(log, metric=metrics, correction="none", **columns, **options).rows
 
 
 @family
 def experiment(tally: Tally, rng: Any, worlds: int, n: int, *, kind: str) -> None:
-    """Two variants that are the same, n units together."""
+    """Two variants that are the same, and two of which one has half more; n units together."""
     for size in batches(worlds, n):
-        log = {f"m{at}": row for at, row in enumerate(arms(rng, size, n, kind))}
-        metrics = [*log]
-        log |= {"user": np.arange(n), "variant": np.arange(n) % 2}
-        options = {"unit": "user", "variant": "variant", "correction": "none"}
-        rows = recsys.ab(log, metric=metrics, **options).rows
-        tally.add("ab test", significant(rows))
-        tally.cover("ab interval", [row.interval for row in rows], 0.0)
+        log, metrics, mean = visits(rng, size, n, kind, 1.5)
+        rows = analysed(log, metrics)
+        cautions = np.array([bool(row.notes) for row in rows])
+        tally.cover("ab interval", [row.interval for row in rows], 0.5 * mean, cautions)
+        tally.cover("ab lift", [row.lift_interval for row in rows], 0.5, cautions)
+        log, metrics, _ = visits(rng, size, n, kind)
+        rows = analysed(log, metrics)
+        tally.add("ab test", significant(rows), cautioned=[bool(row.notes) for row in rows])
         crossed = np.zeros(size, dtype=bool)
         for look in range(1, 11):
             part = {name: column[: n * look // 10] for name, column in log.items()}
-            rows = recsys.ab(part, metric=metrics, sequential="msprt", **options).rows
+            rows = analysed(part, metrics, sequential="msprt")
             crossed |= np.array([row.sequential_p is not None and row.sequential_p <= ALPHA for row in rows])
         tally.add("msprt", crossed)
+
+
+@family
+def planned_looks(tally: Tally, rng: Any, worlds: int, n: int, *, kind: str) -> None:
+    """Two variants that are the same, looked at four times."""
+    for size in batches(worlds, n, 10):  # boundaries share the rate of a call among its rows
+        log, metrics, _ = visits(rng, size, n, kind)
+        for spending in SPENDING:
+            crossed = np.zeros(size, dtype=bool)
+            for look in range(1, 5):
+                part = {name: column[: n * look // 4] for name, column in log.items()}
+                plan = Looks(tuple(np.arange(1, look + 1) / 4), spending)
+                rows = analysed(part, metrics, sequential=plan, confidence=1 - ALPHA * size)
+                crossed |= np.array([not row.verdict.startswith("no clear") for row in rows])
+            tally.add(spending, crossed)
+
+
+@family
+def assignment(tally: Tally, rng: Any, worlds: int, n: int) -> None:
+    """Units assigned to one of two variants by chance."""
+    for _ in range(worlds):
+        log = {"user": np.arange(n), "variant": rng.integers(0, 2, n), "bought": np.arange(n) % 3 % 2}
+        found = recsys.ab(log, unit="user", variant="variant", metric="bought")
+        tally.add("sample ratio", [not found.sample_ratio.ok])
 
 
 # --- the grid -------------------------------------------------------------------------------------------
@@ -552,6 +882,8 @@ def resampling(n: int) -> Iterator[Cell]:
         yield Cell("resampled", f"{name}, correlation 0.8", n, 0.5, options)
     rare = {"old": MARGINALS["hit, 2%"]}
     yield Cell("never hits", "hit, 2%, against a model that never hits", n, 1.0, rare)
+    for name in ("ndcg@10, 70% zeros", "ndcg@10, 90% zeros", "hit, 10%"):
+        yield Cell("methods", name, n, 0.5, {"old": MARGINALS[name]})
 
 
 def several(n: int) -> Iterator[Cell]:
@@ -563,25 +895,64 @@ def several(n: int) -> Iterator[Cell]:
         for runs in (2, 3, 5):
             options = {"old": MARGINALS[name], "runs": runs}
             yield Cell("several runs", f"{name}, {runs} runs", n, 1.0, options)
+        options = {"old": MARGINALS[name]}
+        for folds in (5, 10):
+            yield Cell("cross validation", f"{name}, {folds} folds", n, 1.0, {**options, "folds": folds})
+        for kind in ("effects", "adjusted", "three models"):
+            yield Cell(kind, name, n, 0.5 if kind == "three models" else 1.0, options)
+    for aggregate, truth in (("median", 0.25), ("p90", 0.81), ("trimmed(0.1)", 0.91 / 3)):
+        for design in ("", "clustered") if aggregate[0] == "t" else ("", "clustered", "weighted"):
+            world, options = f"{aggregate} {design}".strip(), {"aggregate": aggregate, "design": design}
+            yield Cell("aggregates", world, n, 1.0, options | {"truth": truth})
+    for hits in ((0.4, 0.5), (0.02, 0.05)):
+        world = f"two groups with hits of {hits[0]:.0%} and {hits[1]:.0%}"
+        yield Cell("groups", world, n, 1.0, {"hits": hits})
+    for metric in ("rmse", "mae"):
+        yield Cell("ratings", f"{metric} of ratings", n, 1.0, {"metric": metric})
+
+
+def together(n: int) -> Iterator[Cell]:
+    """Numbers of all users together."""
+    for metric, what in (
+        ("recall@10", "pooled"), ("f1@10", "of means"), ("gmap@10", "of all users"),
+        ("coverage@10", "of 300 items"), ("gini@10", "of 300 items"), ("entropy@10", "of 300 items"),
+    ):  # fmt: skip
+        share = 0.25 if n == 1_000 or metric in {"gini@10", "entropy@10"} else 1.0
+        yield Cell("whole", f"{metric} {what}", n, share, {"metric": metric})
 
 
 def others() -> Iterator[Cell]:
-    """Nights, looks, samples, logs and experiments."""
+    """Nights, looks and samples."""
     for noise in ("normal", "flips of one item in 1,000", "heavy, t(3)", "AR(1) 0.3", "AR(1) 0.6"):
         for n in (5, 7, 8, 20, 60, 120):
             yield Cell("nights", noise, n, 1.0, {"noise": noise})
     for metric, hits in (("dcg@10", 0.01), ("dcg@10", 0.003), ("ndcg@10", 0.01), ("value@10", 0.2)):
         yield Cell("looks", f"{metric}, {hits:.1%} hits", 2_000, 0.25, {"metric": metric, "hits": hits})
     for zipf in (0.7, 1.2):
-        yield Cell("sampled ranks", f"ranks of Zipf {zipf}", 1_000, 0.1, {"zipf": zipf})
+        for n, share, names in ((300, 1.0, SAMPLED[:-1]), (1_000, 0.1, ["mle"]), (2_000, 1.0, SAMPLED[:-1])):
+            options = {"zipf": zipf, "names": names}
+            yield Cell("sampled ranks", f"ranks of Zipf {zipf}", n, share, options)
+    for power in (0.5, 1.0):
+        yield Cell("weighted samples", f"popularity of power {power}", 1_000, 0.5, {"power": power})
+
+
+def logs() -> Iterator[Cell]:
+    """What another policy did, what was observed, and experiments."""
     for n in (300, 2_000):
         for rewards in (0.01, 0.25):
             yield Cell("decisions", f"rewards of {rewards:.0%}", n, 1.0, {"rewards": rewards})
         options = {"rewards": 0.25, "clusters": True}
         yield Cell("decisions", "rewards of 25%, users of 5 rows", n, 1.0, options)
+        for least in (0.5, 0.1):
+            world = f"items observed with a chance of {least} or more"
+            yield Cell("observations", world, n, 0.5, {"least": least})
+    kinds = ("conversion 2%", "conversion 10%", "clicks/views", "spending, a covariate", "revenue, 95% zeros")
     for n in (100, 1_000, 10_000):
-        for kind in ("conversion 2%", "conversion 10%", "revenue, 95% zeros"):
+        for kind in kinds:
             yield Cell("experiment", kind, n, 0.5, {"kind": kind})
+        for kind in kinds[1:3]:
+            yield Cell("planned looks", kind, n, 0.5, {"kind": kind})
+        yield Cell("assignment", "two variants", n)
 
 
 def grid() -> list[Cell]:
@@ -590,7 +961,9 @@ def grid() -> list[Cell]:
         *(cell for n in USERS for cell in pairs(n, 0.25 if n > 1000 else 1.0)),
         *(cell for n in USERS[:4] for cell in resampling(n)),
         *(cell for n in (100, 1_000) for cell in several(n)),
+        *(cell for n in (300, 1_000) for cell in together(n)),
         *others(),
+        *logs(),
     ]
 
 
@@ -605,7 +978,7 @@ def stored(path: Path) -> dict[str, dict[str, Any]]:
 
 def simulate(cells: Sequence[Cell], path: Path, *, worlds: int, jobs: int) -> int:
     """Run what the file does not hold yet and append it, line by line; how many ended in an error."""
-    sources = sorted(Path(recsys.__file__).parent.rglob("*.py"))
+    sources = [*sorted(Path(recsys.__file__).parent.rglob("*.py")), Path(__file__)]
     source = hashlib.sha256(b"".join(file.read_bytes() for file in sources)).hexdigest()[:12]
     done = {n: line["worlds"] for n, line in stored(path).items() if line["source"] == source}
     left = [cell for cell in cells if done.get(cell.name, 0) < cell.worlds(worlds)]
@@ -630,15 +1003,20 @@ def simulate(cells: Sequence[Cell], path: Path, *, worlds: int, jobs: int) -> in
     return failed
 
 
-def verdict(rates: Mapping[int, Rate], nominal: float) -> str:
-    """Whether a row of the table holds, and where it does not."""
+def known(promise: str, world: str) -> str:
+    """Why it is documented not to hold in this world; empty if it should hold."""
+    return next((why for p, w, why in KNOWN if re.search(p, promise) and re.search(w, world)), "")
+
+
+def verdict(rates: Mapping[int, Rate], nominal: float, why: str = "") -> str:
+    """Whether a row of the table holds, where it does not, and why it need not."""
     off = {n: rate.off_by(nominal) for n, rate in rates.items()}
     if any(off.values()):
         parts = [f"{100 * value:.1f} at {n:,}" for n, value in off.items() if value]
         wrong = sum(rates[n].wrong for n, value in off.items() if value)
         cautioned = sum(rates[n].cautioned for n, value in off.items() if value)
         words = f"; {cautioned / wrong:.0%} of these with a caution" if cautioned else ""
-        return f"off by {', '.join(parts)}{words}"
+        return f"off by {', '.join(parts)}{words}{'; documented: ' * bool(why)}{why}"
     silent = [n for n, rate in rates.items() if rate.silent > rate.worlds / 2]
     return "holds" + (f"; mostly no answer at {', '.join(f'{n:,}' for n in silent)}" if silent else "")
 
@@ -662,9 +1040,9 @@ def table(lines: Iterable[Mapping[str, Any]]) -> str:
         every = [rate for row in rows.values() for rate in row.values()]
         fewest, most = min(rate.worlds for rate in every), max(rate.worlds for rate in every)
         count = f"{fewest:,} to {most:,}" if most > fewest else f"{most:,}"
-        words = {world: verdict(row, nominal) for world, row in rows.items()}
+        words = {world: verdict(row, nominal, known(promise, world)) for world, row in rows.items()}
         held = sum(text.startswith("holds") for text in words.values())
-        worst, limit = max(rate.value for rate in every), f"{100 * nominal:.0f}%"
+        worst, limit = max(rate.value for rate in every), f"{100 * nominal:g}%"
         cells = [
             f"[{promise}](#{slug(promise)}): {wrong}",
             limit,
@@ -677,7 +1055,7 @@ def table(lines: Iterable[Mapping[str, Any]]) -> str:
             "",
             f"## {promise}",
             "",
-            f"How often, in percent, {wrong}: at most {100 * nominal:.0f}. {count} test sets for each entry.",
+            f"How often, in percent, {wrong}: at most {100 * nominal:g}. {count} test sets for each entry.",
             "",
             f"| world | {' | '.join(f'{n:,} {unit}' for n in sizes)} | |",
             f"|---|{'---|' * len(sizes)}---|",
@@ -731,12 +1109,16 @@ def main() -> int:
         write_table(arguments.file)
     done = stored(arguments.file)
     finished = [done[cell.name] for cell in cells if cell.name in done]
-    rates = [item for line in finished for item in line["rates"].items()]
-    off = sum(Rate(**rate).off_by(PROMISES[promise][1]) > 0 for promise, rate in rates)
+    count: Counter[str] = Counter()
+    for line in finished:
+        for promise, rate in line["rates"].items():
+            off = Rate(**rate).off_by(PROMISES[promise][1])
+            count["holds" if not off else "documented" if known(promise, line["world"]) else "off"] += 1
     print(
-        f"{len(cells)} cells: {len(rates) - off} rates hold, {off} are off, {failed} cells ended in an error"
+        f"{len(cells)} cells: {count['holds']} rates hold, {count['documented']} are off as documented, "
+        f"{count['off']} are off, {failed} cells ended in an error"
     )
-    return int(off + failed > 0)
+    return int(count["off"] + failed > 0)
 
 
 if __name__ == "__main__":

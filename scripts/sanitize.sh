@@ -1,6 +1,7 @@
 #!/bin/sh
-# Builds the extension with AddressSanitizer and UBSan and runs the kernel tests on it.
-# Usage: scripts/sanitize.sh [python]   (an environment with NumPy, pytest, Hypothesis and nanobind)
+# Builds the extension with AddressSanitizer and UBSan, and runs the kernel tests and the fuzzer on it.
+# Usage: [FUZZ=600] scripts/sanitize.sh [python]   (an environment with NumPy, pytest, Hypothesis and nanobind)
+# FUZZ: seconds for the families of scripts/fuzz.py that reach C++, 60 by default; TESTS=0 leaves out the tests.
 set -eu
 
 python=${1:-.venv/bin/python}
@@ -32,5 +33,8 @@ stdcxx=$(${CXX:-c++} -print-file-name=libstdc++.so)
 export LD_PRELOAD="$asan $stdcxx" ASAN_OPTIONS=detect_leaks=0:abort_on_error=1:allocator_may_return_null=1
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 PYTHONPATH="$build/package:$here/tests"
 "$python" -c 'import sys, recsys.kernels._native as n; sys.exit("sanitize/package" not in n.__file__ and n.__file__)'
-"$python" -m pytest -q -p no:cacheprovider -p no:randomly "$here"/tests/kernels \
-  -k "not 64_mb and not cold_start and not ctrl_c"
+if [ "${TESTS:-1}" != 0 ]; then
+  "$python" -m pytest -q -p no:cacheprovider -p no:randomly "$here"/tests/kernels \
+    -k "not 64_mb and not cold_start and not ctrl_c"
+fi
+"$python" "$here"/scripts/fuzz.py --only sparse kernels --seconds "${FUZZ:-60}"

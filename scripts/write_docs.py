@@ -22,6 +22,7 @@ from recsys.cli.reference_verbs import (
     choices,
     decisions,
     metric_facts,
+    parameter_texts,
 )
 from recsys.comparison.standard import VERSION, families, family_of, standard_metrics
 from recsys.conventions.decisions import DECISIONS, Conventions, describe
@@ -101,7 +102,7 @@ def _metric_section(row: dict[str, Any], common: list[str]) -> list[str]:
     if row["aliases"]:
         lines.append(f"- also called {', '.join(f'`{alias}`' for alias in row['aliases'])}")
     if row["parameters"]:
-        lines.append("- parameters: " + ", ".join(f"`{n}={v}`" for n, v in row["parameters"].items()))
+        lines.append("- parameters: " + ", ".join(f"`{text}`" for text in parameter_texts(row)))
     own = [name for name in row["conventions"] if name not in common]
     if not set(common) <= set(row["conventions"]):
         lines.append("- moved by " + ", ".join(f"[`{n}`](conventions.md#{n})" for n in row["conventions"]))
@@ -531,7 +532,9 @@ def _standard_section(metric: Metric) -> list[str]:
     for parameter, default in metric.params.items():
         words = metric.choices.get(parameter, ())
         named = all(isinstance(word, str) for word in words) and words
-        one_of = f", one of {', '.join(f'`{word}`' for word in words)}" if named else ""
+        plain = [f"`{word}`" for word in words if str(word).isidentifier()]
+        one_of = f", one of {', '.join(plain)}" if named else ""
+        one_of += "".join(f", or written as `{word}`" for word in words if named and f"`{word}`" not in plain)
         value = f"`{default:g}`" if isinstance(default, float) else f"`{default}`"
         not_set = "null, the only column" if parameter in ("by", "of") and "items" in metric.needs else "null"
         lines.append(f"- parameter `{parameter}`: default {not_set if default is None else value}{one_of}")

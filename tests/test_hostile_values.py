@@ -147,9 +147,11 @@ def test_groups_are_named_in_time_that_grows_with_the_name():
 
 def test_fuzz():
     """The first cases of `make fuzz`, in a process of their own: a damaged heap must not be ours."""
-    command = [sys.executable, str(ROOT / "scripts/fuzz.py"), "--cases", "1000"]
+    command = [sys.executable, str(ROOT / "scripts/fuzz.py"), "--cases", "500"]
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, cwd=ROOT
     )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
-    assert done.stdout.count("1,000 cases") == 3
+    ran = [int(row.split("|")[2].replace(",", "")) for row in done.stdout.splitlines() if "MB |" in row]
+    assert len(ran) == 5
+    assert min(ran) > 400  # some values cannot be built

@@ -1,5 +1,5 @@
 // An evaluator in JavaScript that speaks the JSON lines of `recsys conform`:
-//   recsys conform "node examples/conformance/evaluator.mjs" -m ndcg -m recall --decision gain --decision discount
+//   recsys conform -m ndcg -m recall --decision gain --decision discount -- node examples/conformance/evaluator.mjs
 // One question per line comes in, one answer per line goes out: {"value": {user: number}} or {"error": why}.
 import { createInterface } from "node:readline";
 

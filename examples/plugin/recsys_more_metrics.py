@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import recsys
-from recsys.errors import ConventionError
+from recsys.errors import ConventionError, InputError
 from recsys.metrics.attributes import Attribute, ItemFacts
 from recsys.metrics.calibration import DIVERGENCES
 from recsys.metrics.catalogue import CatalogueReading
@@ -408,6 +408,22 @@ def item_mad(s: CatalogueReading, k: int | None, c: recsys.Conventions, *, by: s
     del k, c
     groups = s.facts.attribute(by)
     sizes = _by_group(groups, np.ones(len(s.exposure)))
-    means = (divide_or_zero(_by_group(groups, s.exposure), sizes) / s.n_cases)[sizes > 0]
-    one, other = np.triu_indices(len(means), 1)
-    return float(np.abs(means[one] - means[other]).mean()) if len(one) else 0.0
+    return _mean_difference((divide_or_zero(_by_group(groups, s.exposure), sizes) / s.n_cases)[sizes > 0])
+
+
+def user_mad(result: recsys.Evaluation, metric: str) -> float:
+    """UserMAD: the mean over pairs of groups of users of |difference of a metric|; 0 if all are served alike.
+
+    As `equal_opportunity`, it is a function of a result, here of one with `by=`, whose groups are compared. A
+    group without a value is left out.
+    """
+    if not result.by:
+        raise InputError("the result has no groups.", hint='Evaluate with by=, such as by="age".')
+    values = np.array([own[str(Request.parse(metric))] for own in result.by.values()])
+    return _mean_difference(values[~np.isnan(values)])
+
+
+def _mean_difference(values: Float) -> float:
+    """The mean absolute difference between any two of the values."""
+    one, other = np.triu_indices(len(values), 1)
+    return float(np.abs(values[one] - values[other]).mean()) if len(one) else 0.0

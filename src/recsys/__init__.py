@@ -37,8 +37,9 @@ if TYPE_CHECKING:
     from recsys.stats.online_experiments import ab
     from recsys.types import Interactions, Lists
 
-__version__ = "0.1.0"
+__version__: str  # of the installed package, which has it from pyproject.toml; "unknown" where it is not
 _T = TypeVar("_T")
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 # Where each public name is defined.
 _HOMES = {
@@ -172,10 +173,19 @@ class Registry(dict[str, _T]):
         if not self._plugins_loaded:
             from importlib.metadata import entry_points
 
-            self._plugins_loaded = True
             for entry in entry_points(group=self.group):
                 entry.load()
+            self._plugins_loaded = True  # not before: another thread would go on without them
         return self
+
+    def adding(self, entry_of: Callable[[Any], _T], name: str = "") -> Callable[[_F], _F]:
+        """A decorator that adds the entry of a function under this name, or that of the function."""
+
+        def add(function: _F) -> _F:
+            self[name or function.__name__] = entry_of(function)
+            return function
+
+        return add
 
     def find(self, name: Any) -> _T:
         """The entry of this name; UnknownNameError, with the nearest names, if there is none."""
@@ -217,6 +227,13 @@ def __getattr__(name: str) -> Any:
         value: Any = import_module(_ROOMS[name])
     elif name in _HOMES:
         value = getattr(import_module(_HOMES[name]), name)
+    elif name == "__version__":
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            value = version("recsys-evaluation")
+        except PackageNotFoundError:
+            value = "unknown"
     else:
         raise AttributeError(f"module 'recsys' has no attribute {name!r}")
     globals()[name] = value

@@ -10,7 +10,9 @@ import difflib
 import inspect
 import re
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -40,6 +42,7 @@ __all__ = [
     "TieWarning",
     "TunedOnItselfWarning",
     "UnknownNameError",
+    "hush",
     "verb",
     "warn",
 ]
@@ -47,6 +50,7 @@ __all__ = [
 # What a caller passed may be of any length; what is said about it may not.
 _LONGEST_VALUE = 200
 _LONGEST_PART = 2000
+_MOST_REMEMBERED = 1000  # warnings of one module that were shown already
 _CERTAINLY_SHORT = 600  # in a text of this length nothing between quotes is cut: it may be a sentence
 _LONG_WORD = re.compile(rf"\S{{{_LONGEST_VALUE},}}")
 _LONG_QUOTE = re.compile(rf"'[^']{{{_LONGEST_VALUE},}}'|\"[^\"]{{{_LONGEST_VALUE},}}\"")
@@ -252,11 +256,38 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
+_Given = list[tuple[type[Warning], str]]
+_HUSHED: ContextVar[tuple[tuple[tuple[type[Warning], ...], _Given], ...]] = ContextVar("_HUSHED", default=())
+
+
+@contextmanager
+def hush(*categories: type[Warning]) -> Iterator[_Given]:
+    """Inside, warnings of ours of these categories are kept in a list and not given.
+
+    It is for this thread alone. `warnings.catch_warnings` changes the whole process: a thread would hear the
+    warnings of another, and two threads that leave it in the wrong order leave the filters changed for good.
+    """
+    kept: _Given = []
+    token = _HUSHED.set(((categories, kept), *_HUSHED.get()))
+    try:
+        yield kept
+    finally:
+        _HUSHED.reset(token)
+
+
 def warn(category: type[Warning], text: str) -> None:
     """Warn at the caller's line outside the library, however deep the call is."""
+    for categories, kept in _HUSHED.get():
+        if issubclass(category, categories):
+            kept.append((category, text))
+            return
     level, frame = 1, inspect.currentframe()
     while frame is not None and str(frame.f_globals.get("__name__")).split(".")[0] == "recsys":
         level, frame = level + 1, frame.f_back
+    # Python remembers every text it has shown for a module, and ours have numbers in them.
+    shown = {} if frame is None else frame.f_globals.get("__warningregistry__", {})
+    if len(shown) > _MOST_REMEMBERED:
+        shown.clear()
     warnings.warn(text, category, stacklevel=max(level - 1, 1) if frame is None else level)
 
 

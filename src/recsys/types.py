@@ -423,13 +423,18 @@ class Exposure:
 class PerCase:
     """One row per case, sorted by id; NaN: not in the mean of that metric. Join by id, not by place."""
 
-    ids: Array
+    cases: Array | Ids
     columns: Mapping[str, Float]
     clusters: Array | None = None
     weights: Float | None = None
 
+    @property
+    def ids(self) -> Array:
+        """One id per row; Python's strings of text ids are made when somebody looks at them."""
+        return self.cases.values if isinstance(self.cases, Ids) else self.cases
+
     def __len__(self) -> int:
-        return len(self.ids)
+        return len(self.cases)
 
 
 @dataclass(frozen=True, eq=False)

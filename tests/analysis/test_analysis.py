@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 
 import numpy as np
@@ -70,6 +71,8 @@ def test_inspection_says_what_is_missing():
         analysis.inspect_user_recommendations("zoe", (U, V), MAPS)
     with pytest.raises(InputError, match="idx_to_item has no entry for 3"):
         analysis.inspect_user_recommendations("ann", (U, V), MAPS | {"idx_to_item": {0: "a", 1: "b", 2: "c"}})
+    with pytest.raises(InputError, match="idx_to_item has 3 entries for 4 items"):
+        analysis.inspect_user_recommendations("ann", (U, V), MAPS | {"idx_to_item": ["a", "b", "c"]})
     with pytest.raises(ColumnError, match="item ids"):
         analysis.inspect_user_recommendations("ann", (U, V), MAPS, PRODUCTS[["brand"]])
 
@@ -309,3 +312,11 @@ def test_items_without_a_label_say_nothing_about_neighbours():
 def test_points_that_are_no_pairs_are_refused(points):
     with pytest.raises(InputError, match=r"name: \(x, y\)|must hold numbers"):
         analysis.pareto_front(points)
+
+
+@pytest.mark.parametrize(
+    ("rows", "shape"), [([1.0, 2.0, 3.0], r"\(3,\)"), ([[1.0], [math.inf], [2.0]], r"\(3, 1\)")]
+)
+def test_a_map_is_of_a_finite_matrix(rows, shape):
+    with pytest.raises(InputError, match=f"the embeddings must be a finite matrix; got shape {shape}"):
+        analysis.item_map(rows)

@@ -130,7 +130,8 @@ def test_standard_input_and_formats(run, tmp_path):
     arguments = ("evaluate", "-", "qrels", "-m", "mrr", "--csv", *remedy)
     result = run(*arguments, input=found)
     assert result.stdout == "metric,value,cases\nmrr,0.5,1\n"
-    assert result.stderr == f"note: qrels: negative grades, which {' '.join(remedy)} leaves out: 1\n"
+    unless = f"an error, unless {' '.join(remedy)} or a preset reads them as not judged"
+    assert result.stderr == f"note: qrels: negative grades ({unless}): 1\n"
     result = run(*arguments, "-q", "--format", "trec", input="q Q0 d1 1 0.9 t\n")
     assert (result.stdout, result.stderr) == ("metric,value,cases\nmrr,1.0,1\n", "")
 
@@ -206,6 +207,14 @@ def test_a_defect_is_exit_5_and_debug_shows_where(run, monkeypatch):
     assert (result.exit_code, result.stdout) == (5, "")
 
 
+def test_too_little_memory_is_exit_3(run, monkeypatch):
+    def large(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr("recsys.evaluation.evaluate.evaluate", large)
+    assert_failed(run("evaluate", "lists.csv", "truth.csv"), 3, "not enough memory", "--memory")
+
+
 def test_an_interrupt_is_exit_130(run, monkeypatch):
     def stopped(*_, **__):
         raise KeyboardInterrupt
@@ -240,6 +249,7 @@ def test_each_metric_describes_itself(run, name):
 
 def test_metrics_takes_aliases_and_cuts(run):
     assert run("metrics", "f1@10").stdout == run("metrics", "f").stdout
+    assert "by=…, target=catalogue, " in run("metrics", "awrf").stdout
 
 
 def test_conventions(run):
@@ -370,3 +380,17 @@ def test_the_help_of_most_verbs_needs_no_numpy():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.endswith("False\n")
+
+
+def test_links_that_lead_to_themselves_and_names_without_a_stem(run, tmp_path):
+    (tmp_path / "loop.csv").symlink_to("loop.csv")
+    assert_failed(run("fuse", "loop.csv", "lists.csv", "-o", "out.csv"), 3, "no file loop.csv. Check")
+    assert_failed(run("fuse", "lists.csv", "lists.csv", "-o", "loop.csv"), 3, "loop.csv is a symbolic link")
+    assert run("compare", "..", "..", "--truth", "truth.csv").exit_code in (2, 3)
+
+
+def test_a_board_is_refreshed_after_some_seconds(run):
+    assert run("evaluate", "lists.csv", "truth.csv", "--save", "a.json").exit_code == 0
+    assert run("board", "a.json", "-o", "b.html", "--refresh", "5").exit_code == 0
+    for seconds in ("inf", "nan", "0", "-1"):
+        assert run("board", "a.json", "-o", "b.html", "--refresh", seconds).exit_code in (2, 3)

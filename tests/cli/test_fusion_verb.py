@@ -45,6 +45,10 @@ def test_parameters_are_found_on_validation_data(command, files):
     result = command("fuse", files / "c.csv", files / "a.csv", "--method", "wsum", *tuned, "-m", "mrr")
     assert result.exit_code == 0, result.output
     assert "the best of 11 trials" in result.stderr
+    (files / "truth.csv").write_text("user,item,grade\nu1,b,1\nu2,c,1\nu2,b,-1\n")
+    arguments = ("fuse", files / "c.csv", files / "a.csv", "--method", "wsum", *tuned, "-m", "mrr")
+    assert "--set negative_grades=unjudged reads them" in command(*arguments).stderr
+    assert command(*arguments, "--set", "negative_grades=unjudged").stdout == result.stdout
 
 
 @pytest.mark.parametrize(
@@ -55,13 +59,24 @@ def test_parameters_are_found_on_validation_data(command, files):
         (["--truth", "t.csv"], "go together"),
         (["--tune-on", "a.csv", "--truth", "t.csv"], "2 files need 2 --tune-on, got 1"),
         (["--tune-on", "a", "--tune-on", "b", "--truth", "t", "--weights", "1,2"], "or found with --tune-on"),
-        (["--method", "comb_sum"], "reads scores, and run 1 has none"),
+        (["--method", "wsum", "--norm", "rank"], "wsum needs --weights, one per file. --tune-on FILE"),
+        (["--method", "rbc"], "rbc needs --param phi=NUMBER. --tune-on FILE"),
+        (["--method", "wsum", "--norm", "rank", "--weights", "1,nan"], "wsum gives nan for item"),
+        (["--missing", "error"], "b.csv has no list for 1 of the users of "),
+        (["--missing", "error"], "such as 'u2'. --missing empty counts"),
+        (["--set", "ties=given"], "those of the metric of --tune-on"),
+        (["--method", "comb_sum"], "b.csv has none. Pass"),
     ],
 )  # fmt: skip
 def test_what_does_not_go_is_said(command, files, options, words):
     result = command("fuse", files / "a.csv", files / "b.csv", *options)
     assert result.exit_code != 0
     assert words in result.output
+
+
+def test_one_file_is_not_fused(command, files):
+    result = command("fuse", files / "a.csv")
+    assert (result.exit_code, "Name two files or more" in result.output) == (2, True)
 
 
 def test_an_input_is_not_overwritten(command, files):

@@ -13,6 +13,7 @@ from scipy import stats
 
 import recsys
 from recsys.errors import (
+    ColumnError,
     ConventionError,
     IdTypeError,
     InputError,
@@ -640,3 +641,40 @@ def test_two_models_that_found_nothing_are_not_called_identical():
     assert found["b", "ild@2"].verdict == "identical in this sample: all 40 units have the same value"
     same = recsys.evaluate({u: [u] for u in truth}, truth, ["hit@1"])
     assert recsys.compare({"a": same, "b": same})["b", "hit@1"].verdict.startswith("identical")
+
+
+@pytest.mark.filterwarnings("ignore::recsys.stats.StatisticsWarning")
+def test_a_row_or_a_metric_that_is_not_there_is_named():
+    lists, truth = {1: ["a", "b"], 2: ["b", "c"]}, {1: {"a"}, 2: {"c"}}
+    one = recsys.evaluate(lists, truth, ["mrr", "hit@1"])
+    other = recsys.evaluate({1: ["b", "a"], 2: ["c"]}, truth, ["mrr", "hit@1"])
+    table = recsys.compare({"x": one, "y": other})
+    assert table[-2].metric == "mrr"
+    assert [row.metric for row in table[1:]] == ["hit@1"]
+    for place in (2, -3):
+        with pytest.raises(InputError, match=f"there is no row {place}: the comparison has 2"):
+            table[place]
+    third = recsys.evaluate(lists, truth, ["ndcg"])
+    with pytest.raises(InputError, match="the evaluations share no metric"):
+        recsys.compare({"x": one, "z": third})
+    with pytest.raises(ColumnError, match="'x' has no metric 'ndcg'") as caught:
+        recsys.compare({"x": one, "z": third}, metrics=["ndcg"])
+    assert "It has: mrr, hit@1." in str(caught.value)
+
+
+def test_the_lists_of_the_second_result_show_what_each_decision_moves():
+    lists, truth = {1: ["b", "a"], 2: ["c"]}, {1: ["a"], 2: ["x"], 3: ["c"]}
+    rules = {"no_list": "skip", "ap_over": "relevant"}
+    result = recsys.evaluate(lists, truth, ["mrr"], conventions=rules)
+    moved = {step.decision: step.moved for step in recsys.explain("default", result).steps}
+    assert moved["no_list"] == {"mrr": (pytest.approx(1 / 6), 0.25)}
+    assert moved["ap_over"] == {}
+
+
+def test_results_of_users_with_other_kinds_of_ids_are_explained_without_counting_them():
+    text = recsys.evaluate({"1": ["a"]}, {"1": ["a"]}, "mrr")
+    numbers = recsys.evaluate({1: ["a"], 2: ["b"]}, {1: ["a"], 2: ["b"]}, "mrr")
+    fewer = recsys.evaluate({1: ["a"]}, {1: ["a"]}, "mrr")
+    words = "different users: 0 only in the first result, 1 only in the second"
+    assert words in str(recsys.explain(fewer, numbers))
+    assert "different users" not in str(recsys.explain(text, numbers))

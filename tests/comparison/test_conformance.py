@@ -16,6 +16,7 @@ import recsys
 from recsys.cli.app import cli
 from recsys.comparison.conformance import ask_for
 from recsys.errors import InputError, RecsysError, UnknownNameError
+from recsys.metrics import METRICS
 
 ROOT = Path(__file__).resolve().parents[2]
 JAVASCRIPT = ROOT / "examples" / "conformance" / "evaluator.mjs"
@@ -81,6 +82,8 @@ def test_a_wrong_evaluator_is_told_the_smallest_question_it_fails_on():
     assert told["smallest_failure"]["question"] == failure.vector.question()
     assert sum(told["metrics"]["recall"].values()) == told["vectors"]
     text = result.to_text()
+    assert "begin with" not in text
+    assert "begin with decisions=[]" in recsys.conform(recall, "recall").to_text()
     assert failure.vector.name in text
     assert '"expected"' not in text.split("question")[0]
     assert json.dumps(failure.vector.expected) in text
@@ -156,9 +159,10 @@ def test_the_evaluator_in_javascript_conforms_in_what_it_knows():
     assert run.exit_code == 0, run.output
     assert told["conforms"]
     assert told["decisions"]["gain=exp2"]["passed"]
-    more = CliRunner().invoke(cli, ["conform", command, "-m", "ndcg"])
+    more = CliRunner().invoke(cli, ["conform", "-m", "ndcg", "--", "node", str(JAVASCRIPT)])
     assert more.exit_code == 1
-    assert "ties=expected" in more.stdout
+    assert "not as the standard says: negative_grades (1 of 3: unjudged), " in more.stdout
+    assert "begin with" not in more.stdout
 
 
 def test_the_verb_prints_the_vectors_and_says_what_is_missing():
@@ -168,7 +172,23 @@ def test_the_verb_prints_the_vectors_and_says_what_is_missing():
     assert {line["metric"] for line in lines} == {"hits"}
     assert all(line["expected"]["value"] is not None or line["truth"] for line in lines)
     assert CliRunner().invoke(cli, ["conform"]).exit_code == 2
+    unclosed = CliRunner().invoke(cli, ["conform", "node 'evaluator.mjs"])
+    assert (unclosed.exit_code, "Close its quotes" in unclosed.stderr) == (3, True)
     both = CliRunner().invoke(cli, ["conform", "true", "--default-only", "--decision", "gain"])
     assert both.exit_code == 2
     with pytest.raises(RecsysError, match="cannot be started"):
         recsys.conform("no-such-program-here", "hits", decisions=[])
+
+
+def test_a_metric_of_ones_own_is_not_in_the_standard():
+    @recsys.metric("own_hit", formula="0", reference="none")
+    def own_hit(h, k, c):
+        """Nothing is a hit."""
+        del k, c
+        return 0.0 * h.rank
+
+    try:
+        with pytest.raises(UnknownNameError, match="unknown metric of the standard 'own_hit'"):
+            recsys.conform(lambda *_, **__: 0.0, metrics=["own_hit"])
+    finally:
+        del METRICS["own_hit"]

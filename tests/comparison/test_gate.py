@@ -252,3 +252,14 @@ def test_a_result_that_stopped_early_is_said_to_have():
     said = str(recsys.gate(early, early, {"hit@1": "1%"}))
     assert "the new result and the one it is compared with stopped early" in said
     assert "stopped early" not in str(recsys.gate(old_model(), old_model(), {"hit@1": "1%"}))
+
+
+def test_what_two_users_say_of_the_catalogue_may_be_anything():
+    truth, items = {1: ["a"], 2: ["a"]}, ["a", "b", "c"]
+    new, old = (
+        recsys.evaluate(lists, truth, ["coverage@1"], catalogue=items)
+        for lists in ({1: ["a", "b"], 2: ["b", "a"]}, {1: ["a", "b"], 2: ["a", "b"]})
+    )
+    gated = recsys.gate(new, old, {"coverage@1": 0.1})
+    assert not gated.passed
+    assert "not shown that it is no worse than 0.1: it may be anything" in gated.to_text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -50,6 +51,31 @@ def test_nothing_is_overwritten(tmp_path):
     paths = {record(tmp_path, result, "a/../<b>") for _ in range(5)}
     assert len(paths) == 5
     assert all(path.parent == tmp_path for path in paths)
+
+
+def _fails(*_args, **_options):
+    raise OSError(5, "Input/output error")
+
+
+def test_a_result_counts_though_its_second_name_cannot_be_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr(Path, "unlink", _fails)
+    path = record(tmp_path, night(0.5, 0), "als")
+    assert len(history(tmp_path, "mrr")) == 1
+    assert path in tmp_path.iterdir()
+
+
+def test_without_hard_links_a_rename_that_fails_leaves_no_empty_file(tmp_path, monkeypatch):
+    replace = Path.replace
+
+    def only_hidden(self, target):
+        return replace(self, target) if Path(target).name.startswith(".") else _fails()
+
+    monkeypatch.setattr(Path, "hardlink_to", _fails)
+    assert record(tmp_path / "whole", night(0.5, 0), "als").stat().st_size
+    monkeypatch.setattr(Path, "replace", only_hidden)
+    with pytest.raises(FileError, match=r"could not be written: Input/output error\. Nothing was changed"):
+        record(tmp_path / "none", night(0.5, 0), "als")
+    assert not any((tmp_path / "none").iterdir())
 
 
 def test_other_files_are_said_not_swallowed(folder):

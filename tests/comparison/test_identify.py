@@ -369,10 +369,13 @@ def test_stored_answers_in_every_form(tmp_path):
     rows = [{**line, "value": evaluator(line["run"], line["truth"], line["k"])} for line in lines]
     expected = recsys.identify(evaluator, "map")
     bare = [{"value": row["value"]} for row in rows]
+    numbers = [row["value"] for row in rows]
+    (tmp_path / "numbers.txt").write_text("".join(f"{number}\n" for number in numbers))
     by_name = {row["probe"]: row["value"] for row in rows}
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "names.json").write_text(json.dumps(by_name))
-    for answers in (rows, bare, by_name, tmp_path / "rows.jsonl", str(tmp_path / "names.json")):
+    files = (tmp_path / "rows.jsonl", str(tmp_path / "names.json"), tmp_path / "numbers.txt")
+    for answers in (rows, bare, numbers, by_name, *files):
         found = recsys.identify(metric="map", answers=answers)
         assert (found.fixed, found.presets) == (expected.fixed, expected.presets)
     with pytest.raises(InputError, match="version 0"):
@@ -463,6 +466,23 @@ def test_identify_takes_seconds():
     start = time.process_time()
     recsys.identify(ndcg(), "ndcg")
     assert time.process_time() - start < 10
+
+
+def test_where_no_preset_decides_so_the_nearest_are_named():
+    rules = PRESETS["recmetrics"].conventions.but(gain="exp2")
+    found = recsys.identify(under("ndcg", rules), "ndcg")
+    assert (found.presets, found.nearest["recmetrics"]) == ((), ("gain",))
+    assert "  recmetrics, but for gain\n" in f"{found}\n"
+    assert all(len(decisions) == 1 for decisions in found.nearest.values())
+    assert recsys.identify(under("ndcg", "recmetrics"), "ndcg").nearest == {}
+
+
+def test_its_tables_are_no_wider_than_a_page():
+    other = recsys.identify(under("precision", "ranx"), "recall")
+    assert " more " in str(other)
+    assert max(map(len, other.to_text().split("\n\n")[0].splitlines())) < 110
+    shifted = recsys.identify(ndcg(discount=lambda r: log2(r + 2)), "ndcg")
+    assert "open: none, 2, 3 " in str(shifted)
 
 
 def test_it_is_a_table_everywhere():

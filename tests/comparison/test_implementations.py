@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from recsys.comparison.implementations import Refusal, answers_of, read_json_lines
+from recsys.comparison.implementations import Refusal, answers_of, read_answers
 from recsys.errors import FileError, InputError
 
 QUESTIONS = [{"run": {"u": [["a", 1.0]]}, "truth": {"u": {"a": 1}}, "k": k} for k in (1, 2, 3)]
@@ -90,14 +90,23 @@ def test_a_command_as_text_and_one_that_answers_with_errors():
     assert answers_of(shlex.join(script(body)), QUESTIONS) == [1.0, Refusal("no"), Refusal("answered nan")]
 
 
+def test_only_the_end_of_a_line_ends_an_answer():
+    body = "print(json.dumps({'error': 'a\\u2028b'} if q['k'] == 2 else {'value': 1}, ensure_ascii=False))"
+    assert answers_of(script(body), QUESTIONS) == [1.0, Refusal("a\u2028b"), 1.0]
+
+
 @pytest.mark.parametrize(
     ("body", "words"),
     [
+        ("print(json.dumps({'value': 10**400}))", "not a number"),
         ("print('half')", "answer 1 of .* is no JSON: 'half'"),
         ("print(json.dumps(0.5))", "has no value"),
         ("print(json.dumps({'value': 'x'}))", "not a number"),
-        ("print(json.dumps({'value': 1})); print(json.dumps({'value': 1}))", "6 answers to 3 questions"),
-        ("sys.exit('out of memory')", "ended with 1 after 0 answers to 3.*out of memory"),
+        ("print(json.dumps({'value': 1})); print(json.dumps({'value': 1}))", "6 lines for 3 questions"),
+        ("sys.exit('out of memory')", "ended with 1 after 0 lines for 3.*out of memory"),
+        ("print('loading …'); print(json.dumps({'value': 1}))", "such as 'loading …'.*standard error"),
+        ("print(json.dumps({'value': 1})) or q['k'] < 3 or sys.exit(3)", "ended with 3.*the exit code 0"),
+        ("print('[' * 100_000)", "is no JSON"),
         ("__import__('time').sleep(60)", "did not finish 3 questions in 0.5 seconds"),
     ],
 )
@@ -114,17 +123,25 @@ def test_a_command_that_leaves_a_child_behind_does_not_hang():
 def test_an_unknown_program_and_no_command():
     with pytest.raises(FileError, match="cannot be started"):
         answers_of(["no-such-program"], QUESTIONS)
+    with pytest.raises(InputError, match=r"No closing quotation.*Close its quotes"):
+        answers_of("node 'evaluator.mjs", QUESTIONS)
     for nothing in ([], "", 3):
         with pytest.raises(InputError, match="Pass a function"):
             answers_of(nothing, QUESTIONS)
 
 
-def test_json_lines(tmp_path):
+def test_a_file_of_answers(tmp_path):
     path = tmp_path / "answers.jsonl"
-    path.write_text('{"value": 1}\n\n{"value": 2}\n')
-    assert read_json_lines(path) == [{"value": 1}, {"value": 2}]
-    path.write_text('{"value": 1}\n[1]\n')
-    with pytest.raises(FileError, match="line 2"):
-        read_json_lines(path)
-    with pytest.raises(FileError, match="cannot be read"):
-        read_json_lines(tmp_path / "missing.jsonl")
+    path.write_text('{"value": 1}\n\n2.5\n')
+    assert read_answers(path) == [{"value": 1}, {"value": 2.5}]
+    path.write_text("[1, 2.5]\n")
+    assert read_answers(path) == [1, 2.5]
+    for wrong in ("[1]", "half", "true", "[" * 100_000):
+        path.write_text(f'{{"value": 1}}\n{wrong}\n')
+        with pytest.raises(FileError, match="line 2"):
+            read_answers(path)
+    path.write_bytes(b"\xff\xfe1")
+    with pytest.raises(FileError, match="Save it as UTF-8"):
+        read_answers(path)
+    with pytest.raises(FileError, match=r"cannot be read \(No such file or directory\)"):
+        read_answers(tmp_path / "missing.jsonl")

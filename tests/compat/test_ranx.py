@@ -41,8 +41,21 @@ def test_metrics_that_ranx_does_not_have():
         read_metric("ndgc@10")
     with pytest.raises(InputError, match="persistence"):
         read_metric("rbp")
-    with pytest.raises(InputError, match="metrics came as"):
+    with pytest.raises(AssertionError, match="metrics came as"):
         ranx.evaluate(Qrels(QRELS), Run(RUN), [3])
+    for written in ("ndcg@", "ndcg-l", "ndcg@a"):
+        with pytest.raises(ValueError, match="invalid literal"):
+            read_metric(written)
+    with pytest.raises(NotImplementedError, match="statistical test"):
+        ranx.compare(Qrels(QRELS), [Run(RUN)] * 2, "map", stat_test="foo")
+    with pytest.raises(TypeError, match="wsum needs weights"):
+        ranx.fuse([Run(RUN)] * 2, method="wsum")
+
+
+def test_a_level_below_1_makes_judged_documents_relevant():
+    qrels, run = Qrels({"q": {"a": 0, "b": 2, "c": -1}}), Run({"q": {"c": 3, "a": 2, "b": 1}})
+    found = ranx.evaluate(qrels, run, ["hits-l0", "mrr-l0", "hits", "dcg-l0"])
+    assert found == {"hits-l0": 2.0, "mrr-l0": 0.5, "hits": 1.0, "dcg-l0": 1.0}
 
 
 def test_evaluate_is_the_evaluation_under_its_preset():
@@ -164,7 +177,9 @@ def test_a_report_names_who_is_better_than_whom():
     )
     bad = Run({f"q{n}": {"d0": 1.0, "d1": float(rng.random() < 0.9) * 2} for n in range(40)})
     report = ranx.compare(qrels, [good, bad], ["mrr", "ndcg@1"], show_percentages=True)
+    assert isinstance(report, ranx.Report)
     assert report.model_names == ["good_one", "run_2"]
+    assert ranx.compare(qrels, [good, good], ["mrr"]).model_names == ["good_one", "good_one"]
     assert report.get_superscript_for_latex("good_one", "mrr") == "b"
     assert report.get_superscript_for_latex("run_2", "mrr") == ""
     assert "ᵇ" in str(report).splitlines()[2]

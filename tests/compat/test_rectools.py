@@ -1,5 +1,8 @@
 """calc_metrics of RecTools: what it needs is named, what it does not know is said."""
 
+import math
+import sys
+
 import pandas as pd
 import pytest
 
@@ -42,7 +45,7 @@ def test_accuracy_needs_the_catalogue_and_a_table_its_columns():
 
 
 def test_an_unknown_object_is_left_out_and_named():
-    with pytest.warns(RecsysWarning, match="'own' is a MyMetric"):
+    with pytest.warns(RecsysWarning, match="not supported: 'own', a MyMetric"):
         found = calc_metrics({"own": metric("MyMetric"), "mrr": metric("MRR")}, RECO, INTERACTIONS)
     assert found == {"mrr": 1 / 6}
 
@@ -57,3 +60,50 @@ def test_items_without_a_distance_are_named():
     asked = {"ild": metric("IntraListDiversity", distance_calculator=Distances())}
     with pytest.raises(InputError, match="items 'a' and 'b' have no distance"):
         calc_metrics(asked, RECO)
+
+
+def test_lists_that_repeat_an_item_and_lists_too_short():
+    twice = pd.concat([RECO, RECO.tail(1).assign(rank=2)])
+    deep, plain = (metric("UnrepeatedReco", deep=flag) for flag in (True, False))
+    assert calc_metrics({"share": deep, "users": plain}, twice) == {"share": 0.75, "users": 0.5}
+    short = {how: metric("PAP", 2, insufficient_handling=how) for how in ("ignore", "exclude", "raise")}
+    reco = RECO.assign(rank=[1, 2, 1])
+    assert calc_metrics({"all": short["ignore"]}, reco, INTERACTIONS) == {"all": 0.25}
+    assert calc_metrics({"without w": short["exclude"]}, reco, INTERACTIONS) == {"without w": 0.5}
+    with pytest.raises(InputError, match="PAP: 1 users"):
+        calc_metrics({"m": short["raise"]}, reco, INTERACTIONS)
+
+
+def test_lists_of_other_models_are_one_number_each():
+    asked = {"same": metric("Intersection", 3, ref_k=None)}
+    other = RECO.assign(item_id=["a", "c", "c"])
+    assert calc_metrics(asked, RECO, ref_reco=RECO) == {"same": 1.0}
+    assert calc_metrics(asked, RECO, ref_reco={"own": RECO, "other": other}) == {
+        "same_own": 1.0,
+        "same_other": 0.25,
+    }
+    with pytest.raises(InputError, match="Intersection needs ref_reco"):
+        calc_metrics(asked, RECO, ref_reco={})
+
+
+def test_distances_are_those_of_the_calculator():
+    class Distances:
+        def __getitem__(self, pairs):
+            return [0.5 if first != second else 0.0 for first, second in zip(*pairs, strict=True)]
+
+    asked = {"ild": metric("IntraListDiversity", distance_calculator=Distances())}
+    assert calc_metrics(asked, RECO) == {"ild": 0.25}  # v has one item, and no distance
+
+
+def test_partial_auc_has_no_value_where_every_user_is_excluded():
+    reco = RECO.assign(rank=[1, 2, 1])
+    short = {how: metric("PartialAUC", 2, insufficient_handling=how) for how in ("ignore", "exclude")}
+    assert calc_metrics({"all": short["ignore"]}, reco, INTERACTIONS) == {"all": 0.25}
+    nobody = INTERACTIONS[INTERACTIONS["user_id"] == "w"]
+    assert math.isnan(calc_metrics({"none": short["exclude"]}, reco, nobody)["none"])
+
+
+def test_a_debias_config_needs_rectools_to_draw_interactions(monkeypatch):
+    monkeypatch.setitem(sys.modules, "rectools", None)
+    with pytest.raises(ModuleNotFoundError, match="rectools"):
+        calc_metrics({"mrr": metric("MRR", debias_config="of rectools")}, RECO, INTERACTIONS)

@@ -61,6 +61,8 @@ def test_a_function_aggregates_the_values_of_the_queries():
         (lambda: face.RetrievalMAP()(PREDS, TARGET, INDEXES[:2]), "shape"),
         (lambda: face.RetrievalMAP()(PREDS, TARGET, INDEXES.int()), "long integers"),
         (lambda: face.RetrievalMAP(ignore_index=1)(PREDS[2:3], TARGET[2:3], INDEXES[2:3]), "no rows"),
+        (lambda: face.RetrievalMAP()(PREDS[0], TARGET[0], INDEXES[0]), "no rows"),
+        (lambda: face.RetrievalNormalizedDCG()(PREDS, TARGET.int() - 1, INDEXES), "negative"),
         (
             lambda: face.RetrievalMAP(empty_target_action="error")(PREDS, ~TARGET & False, INDEXES),
             "no positive",
@@ -75,3 +77,23 @@ def test_what_is_wrong_is_named(call, words):
 def test_what_has_no_form_here_is_refused():
     with pytest.raises(NotDefinedError, match="max_fpr"):
         face.RetrievalAUROC(max_fpr=0.5)
+
+
+def test_queries_without_a_positive_target_are_left_out_on_request():
+    none = TARGET.clone()
+    none[2] = False
+    assert face.RetrievalMRR(empty_target_action="skip")(PREDS, none, INDEXES).item() == 0.5
+    assert face.RetrievalMRR(empty_target_action="pos")(PREDS, none, INDEXES).item() == 0.75
+    assert face.RetrievalMRR()(PREDS, none, INDEXES).item() == 0.25
+    assert face.RetrievalMRR(empty_target_action="skip")(PREDS, none & False, INDEXES).item() == 0.0
+
+
+@pytest.mark.parametrize(("top_k", "value"), [(None, 0.75), (2, 0.5), (1, 0.0)])
+def test_the_area_under_the_curve_is_that_of_the_first_items(top_k, value):
+    assert face.RetrievalAUROC(top_k=top_k)(PREDS, TARGET, INDEXES).item() == value
+
+
+@pytest.mark.parametrize(("least", "recall", "k"), [(0.45, 1.0, 3), (0.9, 0.0, 4), (0.0, 1.0, 4)])
+def test_the_best_recall_with_enough_precision(least, recall, k):
+    found = face.RetrievalRecallAtFixedPrecision(min_precision=least)(PREDS, TARGET, INDEXES)
+    assert [value.item() for value in found] == [recall, k]

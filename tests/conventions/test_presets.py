@@ -443,3 +443,11 @@ def test_a_difference_of_single_metrics_is_told():
     assert (step.decision, step.words) == ("per_metric", told)
     several = Conventions(per_metric={m: {"duplicates": "all"} for m in ("ndcg", "map")}).per_metric
     assert describe("per_metric", several) == "for map, ndcg only: an item listed twice counts twice"
+
+
+def test_a_gain_of_ones_own_is_named_by_its_module_and_an_unknown_decision_by_its_name():
+    rules = Conventions(gain=math.sqrt)
+    assert rules.to_dict()["gain"] == "math.sqrt"
+    assert describe("gain", math.sqrt) == "gain is math.sqrt"
+    with pytest.raises(UnknownNameError, match="unknown convention 'zz'"):
+        Conventions(per_metric={"map": {"zz": 1}})

@@ -376,3 +376,38 @@ def test_a_policy_by_row_is_not_taken_for_one_by_context():
 def test_a_history_without_items_has_no_propensities():
     with pytest.raises(InputError, match="train holds no item"):
         recsys.debias.popularity_propensities({1: [], 2: []})
+
+
+def test_a_policy_that_never_does_what_the_log_shows_has_no_normalised_estimate():
+    log = pd.DataFrame({"ad": list("aaab"), "reward": [1.0, 0.0, 1.0, 1.0], "propensity": [0.5] * 4})
+    columns = {"action": "ad"}
+    values = debias.off_policy(log, {"a": 0.0, "b": 1.0}, columns=columns, estimators=["ips", "snips"])
+    assert values["ips"].value == 0.5
+    assert values["snips"].value == 1.0
+    with pytest.raises(InputError, match="the policy never does what the log shows"):
+        debias.off_policy(log[2:], np.array([[0.0, 1.0], [1.0, 0.0]]), columns=columns, estimators=["snips"])
+    with pytest.raises(InputError, match="columns came as list"):
+        debias.off_policy(log, "uniform", columns=["ad"])
+
+
+def test_a_policy_by_context_has_probabilities_for_each_of_them():
+    log = pd.DataFrame({"action": list("ab"), "reward": [1.0, 0.0], "propensity": 0.5, "shop": ["x", "y"]})
+    with pytest.raises(InputError, match="the policy has probabilities for some contexts only"):
+        debias.off_policy(log, {"x": {"a": 0.5, "b": 0.5}, "y": 0.5}, context="shop")
+
+
+def test_nothing_observed_has_no_normalised_estimate():
+    truth = {user: dict.fromkeys(items, 0.0) for user, items in TRUTH.items()}
+    with pytest.raises(InputError, match="no relevant item was observed"):
+        debias.evaluate(LISTS, truth, "recall@2", propensities=CHANCE, estimators=["snips"])
+
+
+def test_items_that_were_no_candidates_are_counted_and_left_out():
+    users, items = np.eye(2), np.array([[1.0, 0.2], [0.5, 0.1], [0.2, 0.9]])
+    chance = {0: 0.5, 1: 0.5, 2: 0.5}
+    options = {"propensities": chance, "estimators": ["naive"]}
+    whole = debias.evaluate(recsys.Factors(users, items), {0: [0, 1], 1: [2]}, "recall@1", **options)
+    assert "not_candidates of recall@1" not in whole.counts
+    assert whole["recall@1", "naive"].value == 0.75
+    part = debias.evaluate(recsys.Factors(users, items), {0: [0, 1], 1: [2]}, "auc", seen={0: [1]}, **options)
+    assert part.counts["not_candidates of auc"] == 1

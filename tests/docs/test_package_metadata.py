@@ -6,11 +6,15 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from email import message_from_bytes
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+
+import recsys
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = "https://git.example.org/us/recsys"
@@ -85,6 +89,27 @@ def test_the_address_is_that_of_the_clone(tmp_path, monkeypatch, origin, address
     assert source_address(None, config) == address
     assert source_address(f"{SOURCE}/", config) == SOURCE
     assert source_address("", config) == source_address(None, tmp_path / "none") == ""
+
+
+def test_the_version_stands_in_one_place(metadata):
+    """That of pyproject.toml, also for an editable installation, the wheel and the command."""
+    stated = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    assert recsys.__version__ == version("recsys-evaluation") == metadata[""]["Version"] == stated
+    number = re.compile(rf"(?<![\d.]){re.escape(stated)}(?![\d.])")
+    assert [path for path in (ROOT / "src").rglob("*.py") if number.search(path.read_text("utf-8"))] == []
+
+
+def test_sources_that_are_not_installed_have_no_version(tmp_path):
+    """They may be of any: the working copy of another day."""
+    code = (
+        "import importlib.metadata as m, sys\n"
+        "def gone(name): raise m.PackageNotFoundError(name)\n"
+        "m.version = gone\n"
+        "import recsys; print(recsys.__version__)\n"
+        "from recsys.cli.app import cli; cli(['--version'], prog_name='recsys')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("unknown\nrecsys unknown\n", "")
 
 
 def test_the_command_is_core_and_all_is_small(metadata):

@@ -14,7 +14,7 @@ import recsys
 from recsys.errors import RecsysError
 from recsys.evaluation.bounds import Limits
 from recsys.metrics import metric as register
-from recsys.metrics.registry import METRICS, RATINGS
+from recsys.metrics.registry import METRICS, RATINGS, Request
 
 RANKING = ["precision@2", "recall@2", "ndcg@2", "map@2", "mrr@2", "hit@2", "f1@2", "rbp@2", "dcg@2", "err@2"]
 WHOLE = ["auc", "average_rank", "mrr", "ndcg", "map", "percentile_rank"]
@@ -310,3 +310,45 @@ def test_the_best_of_a_metric_that_weighs_by_grade_puts_high_grades_on_top():
     limits = recsys.evaluate({1: [*"abcd"], 2: [*"abcd"]}, truth, "mpr", **options).bounds()["mpr"]
     assert (limits.best, limits.best_how) == (pytest.approx(min(runs), rel=1e-12), "exact")
     assert limits.floor == pytest.approx(np.mean(runs), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (2, "the catalogue is said to hold fewer items than occur"),
+        (10**8, "nearly all items of the catalogue are known by their number only"),
+    ],
+)
+def test_a_catalogue_that_is_a_number_says_why_it_is_no_catalogue(number, words):
+    lists, train = {1: ["a", "b"], 2: ["b", "c"]}, {1: ["c"], 2: ["a"]}
+    result = recsys.evaluate(lists, {1: ["a"], 2: ["c"]}, ["mrr", "novelty@2"], catalogue=number, train=train)
+    bounds = result.bounds()
+    assert bounds["mrr"].best == 1.0
+    assert math.isnan(bounds["novelty@2"].best)
+    assert f"{words}: pass catalogue= with" in bounds["novelty@2"].why
+
+
+def test_without_a_place_there_is_no_best_list():
+    result = recsys.evaluate({1: []}, {1: ["a"]}, ["gini@2", "coverage@2"], catalogue=["a", "b"])
+    for name, limits in result.bounds().items():
+        assert math.isnan(limits.best), name
+        assert limits.why == "no list of candidates has a value here: no user is in the mean", name
+
+
+def test_the_same_list_for_everyone_is_even_where_unshown_items_do_not_count():
+    lists, truth = {1: ["a", "b"], 2: ["b", "c"]}, {1: ["a"], 2: ["c"]}
+    rules = {"gini_over": "recommended"}
+    result = recsys.evaluate(lists, truth, ["gini@2"], catalogue=["a", "b", "c", "d"], conventions=rules)
+    assert result["gini@2"] == pytest.approx(1 / 6)
+    assert result.bounds()["gini@2"].best == 0.0
+
+
+def test_a_distance_that_is_a_function_has_a_best_list_too():
+    def apart(one, other):
+        return float(np.abs(one - other).max())
+
+    vectors = {"a": [0.0, 0.0], "b": [1.0, 0.0], "c": [0.0, 5.0], "d": [0.0, 1.0]}
+    request = Request.of("ild@2", distance=apart)
+    result = recsys.evaluate({1: ["a", "b"]}, {1: ["a"]}, [request], embeddings=vectors, catalogue=[*vectors])
+    (limits,) = result.bounds().values()
+    assert (limits.value, limits.best) == (1.0, 5.0)

@@ -407,3 +407,11 @@ def test_a_piece_may_be_measured_without_being_kept():
     assert merged.rows.columns["recall@2"].tobytes() == whole.values_of("recall@2").tobytes()
     with pytest.raises(InputError, match="nothing was evaluated"):
         evaluator.result()
+
+
+def test_an_evaluator_that_has_met_nobody_adds_nobody():
+    one, other = recsys.Evaluator("mrr"), recsys.Evaluator("mrr")
+    one.update({1: ["b", "a"]}, {1: ["a"]})
+    result = one.merge(other).result()
+    assert (result["mrr"], result.n_cases["mrr"]) == (0.5, 1)
+    assert other.merge(one).result() == result

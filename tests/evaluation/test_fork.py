@@ -1,7 +1,8 @@
-"""A process may fork while its threads evaluate: the child evaluates too, and waits for nobody's lock."""
+"""Processes may be made, in whatever way, while threads evaluate: all come to the same, and nobody waits."""
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import re
 import subprocess
@@ -56,6 +57,54 @@ def test_a_child_forked_while_threads_evaluate_evaluates_too():
         capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, "failed 0\n"), done.stderr
+
+
+_WORKERS_WHILE_THREADS_EVALUATE = """
+import multiprocessing, sys, threading
+from concurrent.futures import ProcessPoolExecutor
+import numpy as np
+import recsys
+
+rng = np.random.default_rng(0)
+truth = {u: rng.permutation(500)[:5].tolist() for u in range(300)}
+lists = {u: rng.permutation(500)[:20].tolist() for u in truth}
+model = recsys.Factors(rng.standard_normal((300, 8)), rng.standard_normal((500, 8)))
+
+def once(_=None):
+    asked = ["ndcg@10", "map@10", "mrr", "coverage@10"]
+    both = [recsys.evaluate(ranked, truth, asked) for ranked in (lists, model)]
+    return [value.hex() for result in both for value in result.values()]
+
+if __name__ == "__main__":
+    expected, stop, wrong = once(), threading.Event(), []
+
+    def evaluate_until_stopped():
+        while not stop.is_set():
+            if once() != expected:
+                wrong.append("a thread")
+
+    threads = [threading.Thread(target=evaluate_until_stopped) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for _ in range(3):
+        with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context(sys.argv[1])) as pool:
+            wrong += ["a worker" for found in pool.map(once, range(6)) if found != expected]
+    stop.set()
+    for thread in threads:
+        thread.join()
+    print(wrong, multiprocessing.active_children())
+"""
+
+
+@pytest.mark.parametrize("how", multiprocessing.get_all_start_methods())
+def test_workers_of_every_kind_and_threads_come_to_the_same(tmp_path, how):
+    script = tmp_path / "script.py"
+    script.write_text(_WORKERS_WHILE_THREADS_EVALUATE)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", script, how],
+        capture_output=True, text=True, timeout=300, check=False, env={**os.environ, "RECSYS_THREADS": "2"},
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "[] []\n"), done.stderr
 
 
 def test_threads_do_not_wait_for_each_other_and_keep_the_first_value():

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse, stats
 
 import recsys
 from recsys.errors import InputError, NotDefinedError, RecsysError, UnknownNameError
@@ -37,6 +38,16 @@ def test_users_fall_into_groups_by_what_they_had():
     assert evaluate("cold_user(below=1)").by_sizes == {"cold": 1, "warm": 2}
     assert evaluate("age").by_sizes == {"old": 2, "young": 1}
     assert evaluate("user:age").by == evaluate(USERS["age"]).by
+
+
+def test_users_who_had_nothing_are_a_group_of_their_own_in_every_container():
+    lists, truth = {u: [0, 1] for u in range(6)}, {u: [0] for u in range(6)}
+    train = {2: [0], 3: [1], 4: [0, 1], 5: [0, 1]}
+    rows = [(u, i) for u, items in train.items() for i in items]
+    matrix = sparse.csr_array((np.ones(len(rows)), tuple(zip(*rows, strict=True))), shape=(6, 2))
+    for held in (train, {0: [], 1: [], **train}, pd.DataFrame(rows, columns=["user", "item"]), matrix):
+        found = recsys.evaluate(lists, truth, "recall@1", by="activity", train=held)
+        assert found.by_sizes == {"0": 2, "1": 2, "2": 2}, type(held)
 
 
 def test_a_group_of_users_is_an_evaluation_of_those_users():
@@ -141,10 +152,33 @@ def test_the_gap_between_groups_of_users_has_an_interval():
     error = math.sqrt(sum(v.var(ddof=1) / len(v) for v in values))
     assert gap.best == "odd"
     assert gap.difference == pytest.approx(values[0].mean() - values[1].mean())
-    assert gap.interval == pytest.approx(
-        (gap.difference - 1.96 * error, gap.difference + 1.96 * error), abs=1e-5
-    )
+    reach = stats.t.isf(0.025, 199) * error
+    assert gap.interval == pytest.approx((gap.difference - reach, gap.difference + reach))
     assert result.gaps()["coverage@1"].interval is None
+
+
+def test_the_gap_allows_for_hits_that_were_not_seen():
+    """60 users without a hit say that hits are rare, not that there are none."""
+    truth = {u: {u} for u in range(120)}
+    lists = {u: [u if u in {1, 3} else -1] for u in truth}
+    gap = recsys.evaluate(lists, truth, ["hit@1"], by=lambda u: "odd" if u % 2 else "even").gaps()["hit@1"]
+    some, none = (stats.binomtest(k, 60).proportion_ci(0.95) for k in (2, 0))
+    towards, away = math.hypot(2 / 60 - some.low, none.high), some.high - 2 / 60
+    assert gap.interval == pytest.approx((2 / 60 - towards, 2 / 60 + away))
+
+
+def test_the_gap_counts_whole_users():
+    """Ten users of 20 alike cases each are ten, and a user in both groups leaves no interval."""
+    rng = np.random.default_rng(0)
+    truth = {c: {c} for c in range(400)}
+    good = rng.random(20) < 0.5
+    lists = {c: [c if good[c // 20] else -1] for c in truth}
+    clusters = {c: c // 20 for c in truth}
+    options = {"clusters": clusters, "by": lambda c: "odd" if c // 20 % 2 else "even"}
+    gap = recsys.evaluate(lists, truth, ["hit@1"], **options).gaps()["hit@1"]
+    assert gap.interval[1] - gap.interval[0] > 0.7
+    options["by"] = lambda c: "odd" if c % 2 else "even"
+    assert recsys.evaluate(lists, truth, ["hit@1"], **options).gaps()["hit@1"].interval is None
 
 
 def test_a_name_nobody_knows_is_refused_with_those_there_are():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -143,3 +144,17 @@ def test_pieces_and_batches_give_the_same_result():
     for user, listed in LISTS.items():
         evaluator.update({user: listed}, {user: TRUTH[user]})
     assert dict(evaluator.result()) == dict(whole)
+
+
+@pytest.mark.parametrize("grades", [{"a": 0}, {"a": -2, "b": -1}, {"a": -1, "b": 0}])
+def test_where_no_grade_is_above_0_the_highest_one_stays_unset(grades):
+    rules = {"negative_grades": "unjudged", "no_truth": "zero"}
+    asked = ["err@2", "sdcg@2", "bpm@2"]
+    as_table = pd.DataFrame({"user": "u", "item": [*grades], "grade": [*grades.values()]})
+    for truth in ({"u": grades}, as_table):
+        result = recsys.evaluate({"u": ["a", "b"]}, truth, asked, conventions=rules)
+        assert result.conventions.max_grade is None
+        assert dict(result) == dict.fromkeys(asked, 0.0)
+    assert [recsys.score_list(["a", "b"], grades, m, conventions=rules) for m in asked] == [0.0] * 3
+    graded = recsys.evaluate({"u": ["a"]}, {"u": {"a": 2, "b": -1}}, asked, conventions=rules)
+    assert graded.conventions.max_grade == 2.0

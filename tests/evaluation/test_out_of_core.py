@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -183,6 +185,27 @@ def test_presets_change_what_they_change_in_memory(tmp_path, pieces_of):
             pieces_of(120)
             found = recsys.evaluate(lists, truth, **asked, memory=BIG, per_user=tmp_path / "out")
         assert_same(found, whole)
+
+
+@pytest.mark.parametrize("folders", [False, True], ids=["scans", "folders"])
+def test_lists_without_their_unjudged_items(tmp_path, pieces_of, folders):
+    """A judged item below k of its list may be among the first k judged ones: nothing is cut at k before."""
+    model = recsys.Scores(np.random.default_rng(2).random((30, 20)))
+    graded = {user: {(3 * user) % 20: 1, (3 * user + 7) % 20: 0} for user in range(30)}
+    for (lists, truth), n_rows in ((written(tmp_path / "data"), 120), ((model, graded), 1 << 30)):
+        pieces_of(n_rows, folders=folders)
+        asked = ["ndcg@2", "ndcg(judged_only=yes)@2", "mrr(judged_only=yes)@1", "coverage(judged_only=yes)@1"]
+        whole = recsys.evaluate(lists, truth, asked, ids="auto")
+        assert whole["ndcg@2"] != whole["ndcg(judged_only=yes)@2"]
+        found = recsys.evaluate(lists, truth, asked, ids="auto", memory=BIG, per_user=tmp_path / "out")
+        assert_same(found, whole)
+        rules = {"judged_only": "yes"}
+        whole = recsys.evaluate(lists, truth, BROAD, ids="auto", conventions=rules)
+        assert_same(
+            recsys.evaluate(lists, truth, BROAD, ids="auto", conventions=rules, memory=BIG),
+            whole,
+            per_user=False,
+        )
 
 
 def containers(folder: Path, lists: pd.DataFrame, truth: pd.DataFrame) -> dict[str, Callable[[], Any]]:
@@ -725,9 +748,99 @@ def test_a_damaged_checkpoint_is_no_result(tmp_path, pieces_of):
         piece.write_bytes(bad)
         with pytest.raises(FileError, match="damaged"):
             recsys.evaluate(lists, truth, **asked)
-    (tmp_path / "checkpoint" / "plan.json").write_text("{")
-    with pytest.raises(FileError, match="damaged"):
+    plan = tmp_path / "checkpoint" / "plan.json"
+    changed = {**json.loads(plan.read_text()), "edges": [0]}
+    for bad in ("{", "[" * 100_000, json.dumps(changed)):
+        plan.write_text(bad)
+        with pytest.raises(FileError, match="damaged"):
+            recsys.evaluate(lists, truth, **asked)
+
+
+def test_a_changed_checkpoint_names_no_file_outside_its_folder(tmp_path, pieces_of):
+    lists, truth = written(tmp_path / "data")
+    pieces_of(90)
+    folder = tmp_path / "checkpoint"
+    asked = {"metrics": ["mrr"], "memory": BIG, "checkpoint": folder, "per_user": tmp_path / "rows"}
+    with stopped_after(3), pytest.raises(RuntimeError):
         recsys.evaluate(lists, truth, **asked)
+    stored = json.loads((folder / "piece-00000").read_text())
+    stored["rows"][1] = "../../elsewhere.parquet"
+    (folder / "piece-00000").write_text(json.dumps(stored))
+    recsys.evaluate(lists, truth, **asked)
+    assert not [*tmp_path.rglob("elsewhere*")]
+    assert recsys.load(tmp_path / "rows").per_case.columns["mrr"].size
+
+
+def test_whatever_duckdb_says_of_a_damaged_file_is_an_error_of_ours(tmp_path):
+    table = pd.DataFrame({"user": [1, 2], "item": [1, 2], "score": [0.5, 0.25]})
+    table.to_parquet(tmp_path / "a.parquet")
+    good = (tmp_path / "a.parquet").read_bytes()
+    for at in range(4, len(good), 97):
+        (tmp_path / "b.parquet").write_bytes(good[:at] + b"\x0f" + good[at + 1 :])
+        with contextlib.suppress(RecsysError):
+            recsys.evaluate(tmp_path / "b.parquet", tmp_path / "a.parquet", ["mrr"], memory=BIG)
+    (tmp_path / "a.csv").write_text("user,item\n1,2\n")
+    for header in (b"user,item,\xff\n", b"user,item," + b"x" * 200_000 + b"\n", b'user,item,"\n'):
+        (tmp_path / "b.csv").write_bytes(header + b"1,2,3\n")
+        with contextlib.suppress(RecsysError):
+            recsys.evaluate(tmp_path / "b.csv", tmp_path / "a.csv", ["mrr"], memory=BIG)
+
+
+def failing(original: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """A method of paths that fails on those of a name."""
+
+    def call(path: Path, *arguments: Any, **more: Any) -> Any:
+        if path.name.startswith(name):
+            raise OSError(5, "Input/output error")
+        return original(path, *arguments, **more)
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("method", "name"),
+    [("mkdir", "spill"), ("iterdir", "checkpoint"), ("unlink", "part-"), ("open", "part-")],
+)
+def test_a_folder_that_fails_is_an_error_of_ours(tmp_path, monkeypatch, method, name):
+    data = written(tmp_path / "data")
+    kept = {"checkpoint": tmp_path / "checkpoint", "per_user": tmp_path / "out"}
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, method, failing(getattr(Path, method), name))
+        with pytest.raises(FileError, match=r"checkpoint.*: Input/output error"):
+            recsys.evaluate(*data, BROAD, memory=BIG, **kept)
+    assert not (tmp_path / "out").exists()
+
+
+def test_memory_that_ends_while_duckdb_starts_is_an_error_of_ours(tmp_path, monkeypatch):
+    class Connection:
+        closed = 0
+
+        def execute(self, _query: str) -> None:
+            raise duckdb.OutOfMemoryException("could not allocate block")
+
+        def close(self) -> None:
+            self.closed += 1
+
+    connection = Connection()
+    monkeypatch.setattr(duckdb, "connect", lambda **_settings: connection)
+    with pytest.raises(InputError, match="could not allocate block"):
+        recsys.evaluate(*written(tmp_path / "data"), BROAD, memory=BIG)
+    assert connection.closed == 1
+
+
+def test_a_checkpoint_that_cannot_be_removed_does_not_withhold_the_result(tmp_path, pieces_of, monkeypatch):
+    data = written(tmp_path / "data")
+    asked = {"metrics": BROAD, "memory": BIG, "checkpoint": tmp_path / "checkpoint"}
+    pieces_of(90)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", failing(Path.unlink, "piece-"))
+        patch.setattr(shutil, "rmtree", lambda *_args, **_options: None)
+        found = recsys.evaluate(*data, **asked)
+    assert (tmp_path / "checkpoint").exists()
+    with stopped_after(np.inf) as count:
+        assert_same(recsys.evaluate(*data, **asked), found, per_user=False)
+    assert count.added > 5  # nothing of it was believed
+    assert not (tmp_path / "checkpoint").exists()
 
 
 def test_two_processes_do_not_share_a_checkpoint(tmp_path, pieces_of):

@@ -21,7 +21,15 @@ from sklearn.calibration import calibration_curve
 import recsys
 from recsys import analysis
 from recsys.cli.app import cli
-from recsys.errors import ColumnError, InputError, MergeError, NotDefinedError, RecsysError, UnknownNameError
+from recsys.errors import (
+    ColumnError,
+    ConventionError,
+    InputError,
+    MergeError,
+    NotDefinedError,
+    RecsysError,
+    UnknownNameError,
+)
 from recsys.evaluation.ratings import SETS, evaluate_ratings
 from recsys.metrics import METRICS, RATINGS
 from recsys.report import report_html
@@ -530,3 +538,26 @@ def test_a_root_of_hardly_anything_has_an_interval(error):
     assert found["rmse"].interval.low <= result["rmse"] <= found["rmse"].interval.high
     with pytest.warns(ZeroVarianceWarning):
         recsys.compare({"same": result, "other": result}, baseline="same")
+
+
+@pytest.mark.parametrize(
+    ("metric", "words"),
+    [
+        ("ece(bins=0)", "bins=0 is not a number of bins"),
+        ("ece(bins=2.5)", "bins=2.5 is not a number of bins"),
+        ("ece(binning=size)", "binning='size' is neither 'width' nor 'count'"),
+        ("gauc(weight=views)", "gauc weighs by 'impressions', 'clicks' or 'users', not 'views'"),
+    ],
+)
+def test_a_parameter_that_cannot_be_says_what_can(metric, words):
+    with pytest.raises(ConventionError, match=re.escape(words)) as caught:
+        evaluate_ratings({1: {5: 0.4, 6: 0.2}}, {1: {5: 1.0, 6: 0.0}}, metric)
+    assert f"Write {metric.partition('(')[0]}(" in str(caught.value)
+
+
+def test_ratings_merge_with_ratings_of_the_same_metrics_alone():
+    errors = evaluate_ratings({1: {5: 4.0}}, {1: {5: 3.0}}, "rmse")
+    with pytest.raises(MergeError, match="merges with another one of ratings only"):
+        errors.merge(recsys.evaluate({2: ["a"]}, {2: ["a"]}, "mrr"))
+    with pytest.raises(MergeError, match="the parts hold different metrics"):
+        errors.merge(evaluate_ratings({2: {5: 4.0}}, {2: {5: 3.0}}, "mae"))

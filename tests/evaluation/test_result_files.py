@@ -8,6 +8,7 @@ import zlib
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ from hypothesis.extra import numpy as arrays
 import recsys
 from recsys.errors import FileError
 from recsys.evaluation.result_files import fingerprint, pack, unpack
+from recsys.types import Ids
 
 LISTS = {"ann": ["a", "b", "c"], "bob": ["b", "d"], "eve": []}
 TRUTH = {"ann": {"a": 1, "c": 3}, "bob": {"d": 2}, "eve": {"a": 1}, "zoe": {"b": 1}}
@@ -38,6 +40,20 @@ def test_everything_comes_back(result, tmp_path):
     assert str(back) == str(result)
     assert (back.name, back.run["commit"]) == ("als", "1f3a")
     assert json.loads(back.to_json())["sha256"] == json.loads(result.to_json())["sha256"]
+
+
+def test_ids_of_text_from_tables_come_back(tmp_path):
+    """The kernel may keep them; a file holds them as names."""
+    n = 40_000
+    users, items = [f"user {row // 10}" for row in range(n)], [f"item {row % 37}" for row in range(n)]
+    lists = pd.DataFrame({"user": users, "item": items, "score": np.arange(n, 0.0, -1.0)})
+    truth = pd.DataFrame({"user": users[::7], "item": items[::7]})
+    catalogued = recsys.evaluate(lists, truth, ["ndcg@5", "coverage@5", "gini@5"])
+    assert isinstance(catalogued.per_case.cases, Ids)
+    catalogued.save(tmp_path / "text.json")
+    back = recsys.load(tmp_path / "text.json")
+    assert back == catalogued
+    assert back.per_user.equals(catalogued.per_user)
 
 
 @pytest.mark.parametrize("preset", ["default", "recbole", "trec_eval", "rectools", "replay"])

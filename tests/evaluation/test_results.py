@@ -274,3 +274,66 @@ def test_a_tracker_gets_a_report_that_is_written_or_was(tmp_path):
     assert tracker.files["old.html"] == "old"
     with pytest.raises(InputError, match="keeps no files"):
         result.log_to(print, report=True)
+
+
+class Writer:
+    """Takes one number at a time, as TensorBoard does."""
+
+    def __init__(self):
+        self.values = []
+
+    def add_scalar(self, name, value, step):
+        self.values.append((name, value, step))
+
+
+class Run:
+    """Takes a dict of numbers, as W&B does."""
+
+    def __init__(self):
+        self.values = []
+
+    def log(self, values, *, step):
+        self.values.append((values, step))
+
+
+def test_a_tracker_gets_numbers_in_the_form_it_takes():
+    result = recsys.evaluate({1: [3, 5], 2: [4]}, {1: {5}, 2: {4}}, ["mrr", "hit@1"])
+    writer, run = Writer(), Run()
+    result.log_to(writer, step=7)
+    assert writer.values == [("mrr", 0.75, 7), ("hit_at_1", 0.5, 7)]
+    result.log_to(run, step=8, prefix="test/")
+    assert run.values == [({"test/mrr": 0.75, "test/hit@1": 0.5}, 8)]
+    with pytest.raises(InputError, match="a int is no tracker that is known here") as caught:
+        result.log_to(42)
+    assert "a function of (name, value, step)" in str(caught.value)
+    with pytest.raises(InputError, match=r"there is no report gone\.html"):
+        result.log_to(Tracker(), report="gone.html")
+
+
+@pytest.mark.parametrize("level", [-0.1, 1.5])
+def test_a_level_of_a_quantile_is_a_share(level):
+    result = recsys.evaluate({1: [3, 5], 2: [4]}, {1: {5}, 2: {4}}, ["mrr"])
+    with pytest.raises(InputError, match=f"level {level} is no share"):
+        result.quantiles([0.5, level])
+
+
+def test_a_table_of_an_unknown_kind_is_refused():
+    result = recsys.evaluate({1: [3]}, {1: {3}}, ["mrr"])
+    with pytest.raises(UnknownNameError, match=r"unknown kind of table 'csv'\. Known: arrow, pandas, polars"):
+        result.to_frame("csv")
+
+
+def test_intervals_that_take_long_are_left_out_of_a_print_unless_asked_for(monkeypatch):
+    result = recsys.evaluate({1: [3, 5], 2: [4, 1]}, {1: {5}, 2: {4}}, ["mrr"])
+    assert "95% interval" in result.to_text(intervals=None)
+    monkeypatch.setattr("recsys.evaluation.results._QUICK_VALUES", 1)
+    assert result.to_text(intervals=None) == result.to_text()
+    assert "95% interval" in result.to_text(intervals=True)
+
+
+def test_groups_without_a_value_have_no_gap():
+    lists, truth = {1: ["a"], 2: ["b"]}, {1: ["a"], 2: ["b"]}
+    result = recsys.evaluate(lists, truth, "ndcg@2", by={1: "x", 2: "y"}, conventions={"relevant_from": 5})
+    gap = result.gaps()["ndcg@2"]
+    assert (gap.best, gap.worst) == (None, None)
+    assert np.isnan([gap.difference, gap.ratio]).all()

@@ -22,6 +22,7 @@ from recsys.errors import ColumnError, FileError, IdTypeError, InputError, Missi
 from recsys.evaluation import row_folders
 from recsys.evaluation.row_folders import Piece, RowFolder, RowWriter
 from recsys.evaluation.rows_in_step import rows_in_step
+from recsys.inputs.files import atomic_folder
 from recsys.types import PerCase
 
 few = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -186,7 +187,7 @@ def changes_of(table, data):
         new = old.copy()
         new[at] = data.draw(ids_of["str" if new.dtype == object else "int"])
         assume(new[at] != old[at] and (kind == "cluster" or len(set(new.tolist())) == n))
-        changed = dataclasses.replace(table.rows, **{"ids" if kind == "id" else "clusters": new})
+        changed = dataclasses.replace(table.rows, **{"cases" if kind == "id" else "clusters": new})
         return table._replace(rows=changed).take(np.argsort(changed.ids, kind="stable"))
     name = data.draw(st.sampled_from(sorted(floats_of)))
     old = floats_of[name]
@@ -331,7 +332,7 @@ def test_columns_are_read_when_they_are_used_and_once(tmp_path, monkeypatch):
     assert lazy.ids is lazy.ids
     assert folder.terms["f1"] is folder.terms["f1"]
     assert read == [["mrr"], ["user"], ["f1|first"], ["f1|second"]]
-    changed = dataclasses.replace(lazy, ids=lazy.ids + 1)
+    changed = dataclasses.replace(lazy, cases=lazy.ids + 1)
     assert (changed.ids[0], len(changed), changed.columns is lazy.columns) == (1, 20, True)
     assert same_bits(in_another_process(lazy).weights, rows.weights)
     assert list(folder.rows(["f1"]).columns) == ["f1"]
@@ -660,6 +661,30 @@ def test_where_folders_cannot_be_exchanged_two_renames_do(tmp_path, monkeypatch)
     assert names_in(tmp_path) == [".f.0123.replaced", "f"]
 
 
+def test_an_interrupt_before_the_folder_is_anybodys_leaves_nothing(tmp_path, monkeypatch):
+    def stop(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(atomic_folder, "lock_folder", stop)
+    with pytest.raises(KeyboardInterrupt):
+        RowWriter(tmp_path / "f")
+    assert names_in(tmp_path) == []
+
+
+def test_a_file_of_a_failed_worker_that_cannot_be_removed_is_said_and_nothing_changed(tmp_path, monkeypatch):
+    def fail(*_args, **_options):
+        raise OSError(5, "Input/output error")
+
+    with RowWriter(tmp_path / "f") as writer:
+        writer.write(*table_of())
+        (writer.path / "stray").write_text("half")
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "unlink", fail)
+            with pytest.raises(FileError, match=r"could not be written: Input/output error\. Nothing was"):
+                writer.close({})
+    assert names_in(tmp_path) == []
+
+
 def in_a_process(script, *arguments):
     done = subprocess.run(
         [sys.executable, "-c", script, *map(str, arguments)],
@@ -677,6 +702,7 @@ import re, sys
 from pathlib import Path
 from recsys.evaluation import row_folders
 from recsys.evaluation.rows_in_step import rows_in_step
+from recsys.inputs.files import atomic_folder
 
 def peak_mb():
     return int(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]) / 1024

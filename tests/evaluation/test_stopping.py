@@ -345,3 +345,9 @@ def test_a_half_width_that_cannot_be_gets_its_own_advice(width):
         StopWhen(half_width={"hit@1": width})
     with pytest.raises(InputError, match="half_width must be positive"):
         StopWhen(half_width="0.1")
+
+
+def test_a_result_of_other_users_cannot_be_held_against_these():
+    other = recsys.evaluate({7: ["a"]}, {7: ["a"]}, "mrr")
+    with pytest.raises(InputError, match="the result in against= has none of these users"):
+        recsys.evaluate({1: ["a"]}, {1: ["a"]}, "mrr", stop_when=StopWhen(against=other))

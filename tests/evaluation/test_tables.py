@@ -185,3 +185,13 @@ def test_a_verdict_has_the_colour_of_its_word():
     with tables.fitted(80, colour=True):
         _, _, *lines = tables.text(columns).split("\n")
     assert lines == ["\x1b[32mbetter: +1%\x1b[0m", "\x1b[31mworse: -1%\x1b[0m", "\x1b[2mhigher: +1%\x1b[0m"]
+
+
+def test_the_note_says_what_was_done_with_users_without_lists_or_truth():
+    lists, truth = {"u": ["a"], "v": ["a"]}, {"u": {"a": 1}, "v": {"a": 0}, "w": {"a": 1}}
+    for rules, words in (
+        ({}, "1 without relevant items (left out), 1 without recommendations (count as an empty list)"),
+        ({"no_truth": "zero", "no_list": "skip"}, "(count as 0), 1 without recommendations (left out)"),
+        ({"no_truth": "unjudged"}, "(left out if nothing is judged, else count as 0)"),
+    ):
+        assert words in str(recsys.evaluate(lists, truth, "ndcg@1", conventions=rules))

@@ -430,6 +430,8 @@ FAULTS = {
     "null.json": ('{"u": null}', "'u' holds None"),
     "mixed.json": ('{"u": ["a"], "v": {"b": 1}}', "v'? holds dict"),
     "deep.json": ("[" * 100_000, "cannot be parsed|not valid"),
+    "half.json": ('{"u": ["\\ud800"]}', "cannot be parsed"),
+    "half.jsonl": ('{"user": "u", "item": "\\udfff"}\n', "cannot be parsed"),
     "line.jsonl": ('{"user": "u", "item": "a"}\n{"user": "u", \n', "line 2: not valid JSON"),
     "keys.jsonl": ('{"user": "u", "item": "a"}\n{"user": "u"}\n', "row 2 has the keys user"),
     "twice.jsonl": ('{"user": "u", "items": ["a"]}\n{"user": "u", "items": ["b"]}\n', "'u' occurs twice"),
@@ -509,6 +511,40 @@ def test_unknown_options(put):
     for options in ({"format": "xls"}, {"ids": "float"}, {"kind": "list"}):
         with pytest.raises(UnknownNameError):
             read_file(path, **options)
+
+
+@pytest.mark.parametrize("encoding", ["\udcff", "a\0b", "undefined", "base64", "", "x" * 300])
+def test_an_encoding_that_does_not_exist(put, encoding):
+    with pytest.raises(FileError, match="there is no encoding"):
+        read_file(put("a.csv", "user,item\né,a\n"), encoding=encoding)
+
+
+def test_a_letter_outside_unicode_by_halves_is_one_letter(put):
+    assert lists_of(read_file(put("a.json", '{"u": ["\\ud83d\\ude00"]}'))) == {"u": ["\U0001f600"]}
+
+
+def test_what_pandas_noted_in_a_file_may_be_damaged(tmp_path):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    table = pa.table({"user": [1], "item": [2]}).replace_schema_metadata({"pandas": '{"index_columns": 5}'})
+    parquet.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(FileError, match=r"a\.parquet"):
+        read_table(tmp_path / "a.parquet")
+
+
+def test_a_column_of_words_without_a_dictionary_is_missing(tmp_path):
+    import pyarrow as pa
+
+    words = pa.DictionaryArray.from_arrays(pa.array([None, None], pa.int8()), pa.array([], pa.string()))
+    with pytest.raises(InputError, match="item"):
+        recsys.evaluate(pa.table({"user": [1, 2], "item": words}), {1: [2]}, "mrr")
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json"])
+def test_rows_without_columns_are_no_table(put, name):
+    with pytest.raises(InputError, match=name):
+        read_table(put(name, "{}\n" if name == "a.jsonl" else "[{}]"))
 
 
 def test_a_gzip_bomb_is_refused(put, monkeypatch):

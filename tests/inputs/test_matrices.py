@@ -108,3 +108,44 @@ def test_arrow_categories_outside_their_dictionary_are_refused():
     labels = pa.DictionaryArray.from_arrays(pa.array([0, 9], pa.int8()), pa.array(["a", "b"]), safe=False)
     with pytest.raises(InputError, match="damaged Arrow"):
         read_lists(pa.table({"user": ["u", "v"], "item": labels}))
+
+
+def test_what_holds_no_numbers_is_refused(tmp_path):
+    np.savez(tmp_path / "names.npz", users=np.array(["ann", "bob"]))
+    with pytest.raises(FileError, match=r"names\.npz holds <U3 values, not numbers"):
+        read_arrays(tmp_path / "names.npz")
+    with zipfile.ZipFile(tmp_path / "text.npz", "w") as archive:
+        archive.writestr("a.npy", b"hello")
+    with pytest.raises(FileError, match=r"text\.npz holds no NumPy array, or a pickle"):
+        read_arrays(tmp_path / "text.npz")
+
+
+def test_tensors_of_complex_numbers_are_refused(tmp_path):
+    store = pytest.importorskip("safetensors.numpy")
+    store.save_file({"w": np.ones((2, 2), dtype=np.complex64)}, str(tmp_path / "c.safetensors"))
+    with pytest.raises(FileError, match=r"c\.safetensors holds complex64 values, not numbers"):
+        read_arrays(tmp_path / "c.safetensors")
+
+
+def test_a_newer_header_of_numpy_is_read(tmp_path):
+    with zipfile.ZipFile(tmp_path / "new.npz", "w") as archive, archive.open("a.npy", "w") as stream:
+        np.lib.format.write_array(stream, np.arange(3.0), version=(3, 0))
+    assert read_arrays(tmp_path / "new.npz")["a"].tolist() == [0.0, 1.0, 2.0]
+
+
+def test_beside_matrices_only_lists_of_ids_are_read_from_a_state(tmp_path):
+    torch = pytest.importorskip("torch")
+    state = {"w": torch.ones(2, 1), "ids": ["ann", "bob"], "none": [], "odd": [1.5], "depth": 3}
+    torch.save(state, tmp_path / "state.pt")
+    found = read_arrays(tmp_path / "state.pt")
+    assert sorted(found) == ["ids", "w"]
+    assert found["ids"].tolist() == ["ann", "bob"]
+
+
+@pytest.mark.parametrize(("matrices", "names"), [({"a": (2, 2), "b": (2, 2)}, "a, b"), ({"a": (2,)}, "none")])
+def test_a_file_of_factors_holds_one_matrix(tmp_path, matrices, names):
+    np.savez(tmp_path / "users.npz", **{name: np.ones(shape) for name, shape in matrices.items()})
+    np.save(tmp_path / "items.npy", np.ones((3, 2)))
+    with pytest.raises(FileError, match=f"users.npz must hold one matrix; it holds {names}.") as caught:
+        recsys.read_factors(tmp_path / "users.npz", tmp_path / "items.npy")
+    assert "Store users and items in two files." in str(caught.value)

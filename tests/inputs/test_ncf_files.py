@@ -125,3 +125,11 @@ def test_the_authors_own_negatives_survive_a_round_trip(shared_dir, tmp_path):
     read = read_ncf_files(*write_ncf_files(tmp_path / "ml-1m", users, items, negatives))
     assert np.array_equal(read.negatives, negatives)
     assert read.counts == {"positive_among_negatives": 156, "repeated_negatives": 0}
+
+
+def test_a_quotation_mark_that_is_not_closed_ends_with_its_line(tmp_path):
+    text = NEGATIVES["plain"].replace("0,25", '0,"25', 1)
+    assert read_ncf_files(*files(tmp_path, RATINGS["authors"], text)).negatives.shape == (2, 3)
+    for cell in ("x" * 200_000, "\0"):  # more than csv takes
+        with pytest.raises(InputError):
+            read_ncf_files(*files(tmp_path, RATINGS["authors"], NEGATIVES["plain"] + f"0,{cell},3\n"))

@@ -18,6 +18,10 @@ from recsys.kernels.exact_sums import exact_mean, exact_sum
 from recsys.metrics.registry import METRICS
 from recsys.types import Ids
 
+needs_native = pytest.mark.skipif(
+    not recsys.show_backends().native, reason="the compiled kernels are missing"
+)
+
 
 def table(seed: int, n_rows: int = 50_000) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
@@ -76,7 +80,7 @@ print([m for m in ("scipy", "pandas", "narwhals", "pyarrow", "recsys.inputs.file
 """
 
 
-@pytest.mark.parametrize("ids", ["int", "str"])
+@pytest.mark.parametrize("ids", ["int", pytest.param("str", marks=needs_native)])  # else pandas codes them
 def test_dicts_of_20_000_users_import_no_large_package(ids):
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", _FROM_DICTS, ids], capture_output=True, text=True, check=True
@@ -142,7 +146,7 @@ def test_the_place_of_an_error_comes_after_the_hint():
     )
 
 
-@pytest.mark.parametrize("backend", ["native", "reference"])
+@pytest.mark.parametrize("backend", [pytest.param("native", marks=needs_native), "reference"])
 def test_users_times_items_beyond_32_bits(backend):
     n = 70_000  # n * n passes 2^32: a key that wrapped round would match another user's item
     users = np.arange(n)

@@ -122,6 +122,19 @@ def test_it_does_not_matter_where_a_table_is_cut(tmp_path_factory, form, scored,
 
 
 @pytest.mark.parametrize("arrow", [True, False])
+def test_a_part_without_values_may_be_without_types(tmp_path, monkeypatch, arrow):
+    """As pandas 2 writes the columns of an empty table."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    write(tmp_path / "whole.parquet", ROWS)
+    folder, whole = cut(tmp_path / "parts", "parquet", 2), tmp_path / "whole.parquet"
+    for name in ("part-0a", "part-9"):
+        pq.write_table(pa.table({column: pa.nulls(0) for column in ROWS}), folder / f"{name}.parquet")
+    if not arrow:
+        monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert_same(read_file(folder), read_file(whole))
+
+
+@pytest.mark.parametrize("arrow", [True, False])
 def test_columns_of_text_are_packed_by_arrow_where_it_is_installed(tmp_path, monkeypatch, arrow):
     write(tmp_path / "whole.csv", ROWS)
     expected = read_file(tmp_path / "whole.csv")

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import recsys
-from recsys.errors import InputError, SplitError
+from recsys.errors import ColumnError, InputError, SplitError
 from recsys.inputs.timestamps import read_times
 from recsys.splits.eligibility import eligible_by_time
 
@@ -28,6 +28,11 @@ FAR_TIMES = {
 }
 
 
+PANDAS_2 = pd.__version__.startswith("2.")  # gives nanoseconds to whatever it reads
+reads_far = pytest.mark.skipif(PANDAS_2, reason="pandas 2 reads 1677 to 2262 only")
+
+
+@reads_far
 @pytest.mark.parametrize("times", FAR_TIMES.values(), ids=FAR_TIMES)
 def test_far_dates_keep_their_order(times):
     column = times if isinstance(times, np.ndarray) else np.array([*times, None], dtype=object)[:-1]
@@ -37,6 +42,14 @@ def test_far_dates_keep_their_order(times):
     assert clock.shown(clock.values[2]).startswith("9999-12-31")
 
 
+@pytest.mark.skipif(not PANDAS_2, reason="of pandas 2")
+@pytest.mark.parametrize("name", ["text", "text with a zone", "dates", "datetimes", "datetime64 objects"])
+def test_pandas_2_refuses_far_dates(name):
+    with pytest.raises(InputError, match=r"outside 1677 to 2262.*install pandas 3"):
+        read_times(np.array([*FAR_TIMES[name], None], dtype=object), "time")
+
+
+@reads_far
 @pytest.mark.parametrize("name", ["text", "datetimes"])
 def test_a_split_puts_the_last_day_last(name):
     table = pd.DataFrame({"user": 1, "item": range(5), "timestamp": pd.Series(FAR_TIMES[name], dtype=object)})
@@ -46,6 +59,7 @@ def test_a_split_puts_the_last_day_last(name):
     assert recsys.split(table, "leave_last").train["item"].tolist() == [0, 1, 2, 3]
 
 
+@reads_far
 def test_the_audit_sees_training_data_of_the_far_future():
     train = pd.DataFrame({"user": [1, 2], "item": [1, 2], "timestamp": ["2020-01-01", "9999-12-31"]})
     test = pd.DataFrame({"user": [1, 2], "item": [3, 4], "timestamp": ["2021-01-01", "2021-01-02"]})
@@ -120,3 +134,31 @@ def test_columns_of_polars_keep_their_unit(unit):
     series = pl.Series([last, last.replace(year=2020)], dtype=pl.Datetime(unit))
     frame = pl.DataFrame({"user": [1, 1], "item": [1, 2], "timestamp": series})
     assert recsys.split(frame, "leave_last").test["item"].to_list() == [1]
+
+
+@pytest.mark.parametrize("kind", [pl.Date, pl.Categorical, pl.Enum(["2020-01-03", "2020-01-01"])])
+def test_days_and_categories_of_text_are_times(kind):
+    days = ["2020-01-03", "2020-01-01"]
+    if kind is pl.Date:
+        column = pl.Series([dt.date.fromisoformat(day) for day in days])
+    else:
+        column = pl.Series(days, dtype=kind)
+    clock = read_times(column, "time")
+    assert clock.kind == "plain"
+    assert clock.tick == 1000
+    assert np.diff(clock.values).tolist() == [-2 * 86_400 * 10**6]
+    assert not clock.missing.any()
+
+
+@pytest.mark.parametrize("values", [np.array([True, False]), np.array([1j, 2j])])
+def test_flags_and_complex_numbers_are_no_times(values):
+    with pytest.raises(ColumnError, match=f"times came as {values.dtype}.") as caught:
+        read_times(values, "time")
+    assert "ISO text such as 2026-01-31" in str(caught.value)
+
+
+def test_a_length_without_a_unit_does_not_cut_dates():
+    frame = pd.DataFrame({"user": [1, 1], "item": [1, 2], "timestamp": ["2020-01-01", "2020-02-01"]})
+    with pytest.raises(SplitError, match="length=5 is a number, the times are dates") as caught:
+        recsys.split(frame, "rolling_windows", length=5)
+    assert "Pass length='7d'" in str(caught.value)

@@ -315,6 +315,20 @@ def test_the_binding_takes_a_right_call(name):
     assert getattr(_native, name)(**NATIVE[name]) is not None
 
 
+@needs_native
+@pytest.mark.parametrize("eligible", [False, True])
+@pytest.mark.parametrize("threads", [1, 4])
+def test_the_binding_stops_at_a_score_that_overflows_in_any_thread(threads, eligible):
+    from recsys.kernels import _native
+
+    users, items = np.ones((2000, 2)), np.full((9, 2), 1e200)
+    users[1500] = 1e200
+    rows = (np.arange(2001), np.zeros(2000, np.int32))
+    given = {"eligible": rows} if eligible else {"truth": rows}
+    with pytest.raises(ValueError, match="a score is NaN or infinite"):
+        _native.scan(users, items, k=2, tie_key=np.arange(9), largest=1e200, threads=threads, **given)
+
+
 # The calls that ended the process before the binding checked for itself.
 DEADLY = {
     "numbers for strings": lambda: kernels.code_strings(np.arange(1, 9001)),

@@ -97,8 +97,35 @@ def test_64_mb_suffice_for_much_seen_much_truth_short_or_long_lists_and_half_the
     assert grown < allowed + 64 + 16, (grown, allowed)
 
 
+FEW_THREADS = """
+import resource, sys
+import numpy as np
+from recsys import kernels
+
+rng = np.random.default_rng(0)
+users, items = (rng.standard_normal((n, 8)) for n in (20_000, 50))
+expected = kernels.scan(users, items, k=3, backend="native", threads=1)
+with open("/proc/self/statm") as file:
+    now = int(file.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (now + (int(sys.argv[1]) << 20), resource.RLIM_INFINITY))
+found = kernels.scan(users, items, k=3, backend="native", threads=64, memory_budget=1 << 30)
+assert all(map(np.array_equal, found, expected))
+print("equal")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc and limits the memory")
+@pytest.mark.skipif("native" not in BACKENDS, reason="the reference has no threads")
+def test_a_scan_makes_do_with_the_threads_that_the_system_gives():
+    # 100 MB hold the stacks of some of the 64 threads.
+    done = subprocess.run(
+        [sys.executable, "-c", FEW_THREADS, "100"], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "equal\n"), done.stderr
+
+
 INTERRUPTED = """
-import sys, threading
+import signal, sys, threading
 import numpy as np
 from recsys import kernels
 
@@ -112,29 +139,76 @@ if threads == 1:
 def tell(done, total):
     print("scanning", flush=True)
 
-try:
-    kernels.scan(users, items, k=10, backend=sys.argv[1], threads=threads, prune=False, progress=tell)
-except KeyboardInterrupt:
-    print("stopped", threading.active_count(), flush=True)
+def small():
+    found = kernels.scan(users[:100], items[:1000], k=10, backend=sys.argv[1], threads=threads)
+    return [array.tobytes() for array in found if array is not None]
+
+class Terminated(BaseException):
+    pass
+
+def terminate(*_):
+    raise Terminated
+
+signal.signal(signal.SIGTERM, terminate)
+before = small()
+for error in (Terminated, KeyboardInterrupt):
+    try:
+        kernels.scan(users, items, k=10, backend=sys.argv[1], threads=threads, prune=False, progress=tell)
+    except error:
+        print("stopped", threading.active_count(), small() == before, flush=True)
 """
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="sends a signal")
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("threads", ["1", "2"])
-def test_ctrl_c_stops_a_scan(backend, threads):
+def test_a_signal_whose_handler_raises_stops_a_scan_and_the_next_one_is_as_before(backend, threads):
     process = subprocess.Popen(
         [sys.executable, "-c", INTERRUPTED, backend, threads], stdout=subprocess.PIPE, text=True
     )
     with process:
         assert process.stdout is not None
-        assert process.stdout.readline() == "scanning\n"
-        process.send_signal(signal.SIGINT)
-        began = time.monotonic()
-        rest = process.stdout.read().split("\n")
-        assert time.monotonic() - began < 10  # the whole scan would take minutes
-    assert rest[-2] == "stopped 1"
+        for number in (signal.SIGTERM, signal.SIGINT):
+            assert process.stdout.readline() == "scanning\n"
+            process.send_signal(number)
+            began = time.monotonic()
+            line = next(line for line in process.stdout if line != "scanning\n")
+            assert time.monotonic() - began < 10  # the whole scan would take minutes
+            assert line == "stopped 1 True\n"
     assert process.returncode == 0
+
+
+ALARMED = """
+import signal, sys
+import numpy as np
+from recsys import kernels
+
+rng = np.random.default_rng(0)
+users, items = (rng.standard_normal((n, 64), dtype=np.float32) for n in (8_000, 50_000))
+how = {"k": 10, "backend": "native", "threads": int(sys.argv[1]), "prune": False}
+expected, rang = kernels.scan(users, items, **how), []
+
+def ring(*_):
+    rang.append(kernels.scan(users[:9], items[:99], **how))
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+
+signal.signal(signal.SIGALRM, ring)
+signal.setitimer(signal.ITIMER_REAL, 0.05)
+found = kernels.scan(users, items, **how)
+signal.setitimer(signal.ITIMER_REAL, 0)
+print(len(rang) > 2, all(a is b or a.tobytes() == b.tobytes() for a, b in zip(found, expected)))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="sends a signal")
+@pytest.mark.skipif("native" not in BACKENDS, reason="in the reference Python itself sees to signals")
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_a_handler_runs_and_may_scan_itself_while_a_scan_goes_on(threads):
+    done = subprocess.run(
+        [sys.executable, "-c", ALARMED, threads],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "True True\n"), done.stderr
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="asks the system for the CPU time of children")

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from recsys import kernels
 from recsys.errors import InputError
-from worlds.kernels import assert_same, is_finite_world, oracle, to_rows, variants, worlds
+from recsys.kernels import native_backend
+from worlds.kernels import LEVELS, assert_same, is_finite_world, oracle, to_rows, variants, worlds
 
 VARIANTS = list(variants())
 
@@ -197,3 +198,52 @@ def test_progress_is_reported_and_can_stop_the_scan():
         assert calls == sorted(calls)
         with pytest.raises(StoppedError):
             kernels.scan(users, items, **options, **how, progress=stop)
+
+
+@pytest.mark.parametrize("norms", ["alike", "skewed", "one giant"])
+@pytest.mark.parametrize("asked", ["list", "truth", "top of truth", "long list", "count"])
+def test_many_users_whatever_the_kernel_decides_about_the_order_of_items(norms, asked):
+    users, items, options = medium(9, n_cases=400, n_items=1200)
+    if norms == "alike":
+        items /= np.linalg.norm(items, axis=1, keepdims=True)
+    elif norms == "one giant":
+        items *= 1e-3
+        items[7] *= 1e5
+    users[::5] = 0
+    how = {
+        "list": {"k": 3},
+        "truth": {"truth": options["truth"]},
+        "top of truth": {"truth": options["truth"], "deepest": 5},
+        "long list": {"k": 900, "truth": options["truth"], "seen": options["seen"]},
+        "count": {"truth": to_rows([[]] * len(users))},
+    }[asked]
+    expected = kernels.scan(users, items, **how, backend="reference")
+    near = expected.above < how.get("deepest", len(items))
+    for level in LEVELS:
+        found = kernels.scan(users, items, **how, backend="native", cpu_level=level, prune="auto")
+        assert_same(
+            found._replace(above=found.above[near], tied=found.tied[near], ahead=found.ahead[near]),
+            expected._replace(
+                above=expected.above[near], tied=expected.tied[near], ahead=expected.ahead[near]
+            ),
+            level,
+        )
+        assert (found.above[~near] >= how.get("deepest", 0)).all()
+
+
+def test_more_than_the_kernels_can_count_is_refused():
+    wide = np.ones((1, native_backend.MAX_FACTORS), dtype=np.float32)
+    with pytest.raises(InputError, match="1048576 factors; the native scan takes fewer than 1048576"):
+        kernels.scan(wide, wide)
+    with pytest.raises(InputError, match=r"users must be a matrix \(rows x factors\); it has shape \(3,\)"):
+        kernels.scan(np.ones(3), np.ones((2, 2)))
+    beyond = np.array([0, 2**63], dtype=np.uint64)
+    with pytest.raises(InputError, match="item: 9223372036854775808 does not fit int64"):
+        kernels.place_rows(np.array([0, 0]), beyond, order="ascending", limit=2)
+
+
+def test_text_and_rows_of_values_are_taken_as_they_are_described():
+    with pytest.raises(InputError, match="strings must be int32 or int64 offsets and the bytes they lie in"):
+        kernels.code_strings((np.array([0.0, 1.0]), np.zeros(1, np.uint8)))
+    with pytest.raises(InputError, match="rows are <U1; expected numbers"):
+        kernels.dict_rows(["a"], ["b"], np.array([["x"]]))

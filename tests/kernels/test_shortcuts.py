@@ -60,16 +60,18 @@ wide = small | st.sampled_from([-1, 70_000, 2**31, 2**40, -(2**63), 2**63 - 1])
 rows = st.lists(st.tuples(wide, wide, st.integers(1, 4)), min_size=1, max_size=25)
 dense = st.lists(st.tuples(small, small, st.integers(1, 4)), min_size=1, max_size=25)
 
+ARRANGED = ["as drawn", "grouped", "ranked", "ranked and grouped", "ranked and grouped, falling"]
+
 
 @native
 @settings(max_examples=200, suppress_health_check=[], deadline=None)
-@given(data=rows | dense, arranged=st.sampled_from(["as drawn", "grouped", "ranked", "ranked and grouped"]))
+@given(data=rows | dense, arranged=st.sampled_from(ARRANGED))
 def test_placed_rows_are_those_of_numpy(data, arranged):
     table = pd.DataFrame(data, columns=["user", "item", "rank"])
     if "ranked" in arranged:
         table["rank"] = table.groupby("user").cumcount() + 1
     if "grouped" in arranged:
-        table = table.sort_values("user", kind="stable")
+        table = table.sort_values("user", kind="stable", ascending="falling" not in arranged)
     with pytest.MonkeyPatch.context() as patch:
         results: list[list[object]] = []
         for least in (0, 2**62):
@@ -183,9 +185,10 @@ text = st.text(max_size=12) | st.sampled_from(["a", "b", "aa", "u10", "u9", "ün
 
 @native
 @settings(max_examples=200, deadline=None)
-@given(words=st.lists(text, min_size=1, max_size=40))
-def test_strings_are_coded_by_their_sorted_order(words):
+@given(words=st.lists(text, min_size=1, max_size=40), repeats=st.integers(1, 4), apart=st.booleans())
+def test_strings_are_coded_by_their_sorted_order(words, repeats, apart):
     pa = pytest.importorskip("pyarrow")
+    words = words * repeats if apart else [word for word in words for _ in range(repeats)]
     values = np.array(words, dtype=object)
     arrow = pa.array(["pad", *words]).slice(1)  # an array that does not start at its buffer's start
     with pytest.MonkeyPatch.context() as patch:

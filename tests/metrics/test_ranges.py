@@ -158,3 +158,12 @@ def test_it_stays_with_the_result(tmp_path) -> None:
     batches = recsys.Evaluator(["dcg@3", "ndcg@3", "coverage@3"], catalogue=9)
     batches.update({1: ["a"]}, {1: truth[1]}).update({2: ["x"]}, {2: truth[2]})
     assert batches.result().ranges == whole.ranges
+
+
+def test_the_range_of_a_distance_or_of_a_popularity_is_what_the_data_allow():
+    vectors, train = {"a": [3.0, 4.0], "b": [0.0, 1.0]}, {1: ["a", "b"], 2: ["a"]}
+    names = ["ild(distance=euclidean)@2", "ild(distance=hamming)@2", "ild@2", "ild(distance=jaccard)@2"]
+    names += ["average_popularity(over=events)@2", "average_popularity(over=users)@2"]
+    lists = {1: ["a", "b"]}
+    result = recsys.evaluate(lists, {1: ["a"]}, names, embeddings=vectors, train=train)
+    assert [*result.ranges.values()] == [(0, 10), (0, 2), (0, 2), (0, 1), (0, 2), (0, 1)]

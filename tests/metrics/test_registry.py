@@ -21,7 +21,7 @@ import recsys
 from recsys.cli.reference_verbs import all_metrics
 from recsys.conventions.decisions import DECISIONS, Conventions
 from recsys.conventions.presets import PRESETS
-from recsys.errors import RecsysError
+from recsys.errors import ConventionError, RecsysError
 from recsys.evaluation import engine
 from recsys.evaluation.bounds.best_lists import builder_of
 from recsys.metrics.readings import Reading
@@ -538,3 +538,14 @@ def test_what_other_rooms_are_told_of_a_metric_can_be_read(name):
     assert not (metric.additive and metric.not_additive)
     assert metric.which_items is None or metric.counts_items
     assert not metric.over or metric.over in metric.conventions
+
+
+@pytest.mark.parametrize("name", ["mrr", "hit_rate"])
+def test_a_name_is_given_once(name):
+    def again(h, k, c):
+        del h, k, c
+        return 0.0
+
+    with pytest.raises(ConventionError, match=f"a metric called {name!r} is registered already"):
+        recsys.metric("one_more", formula="0", reference="none", aliases=[name])(again)
+    assert "one_more" not in METRICS

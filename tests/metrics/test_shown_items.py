@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import operator
+from functools import reduce
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -206,10 +209,13 @@ def test_popularity_may_come_alone_and_as_counts():
         assert result["novelty(users=16)@2"] == pytest.approx(((1 + 2) / 2 + (2 + 3) / 2 + (3 + 4) / 2) / 3)
     numbered = recsys.evaluate({1: [0, 1]}, {1: {0}}, "novelty(users=16)@2", popularity=np.array([8, 4]))
     assert numbered["novelty(users=16)@2"] == 1.5
-    with pytest.raises(NotDefinedError, match="users=1000"):
-        recsys.evaluate(LISTS, TRUTH, "novelty@2", popularity=counts)
-    with pytest.raises(ConventionError, match="8 users"):
-        recsys.evaluate(LISTS, TRUTH, "novelty(users=4)@2", popularity=counts)
+    for metric in ("novelty", "surprisal", "epc"):
+        with pytest.raises(NotDefinedError, match=rf"Write {metric}\(users=1000\)"):
+            recsys.evaluate(LISTS, TRUTH, f"{metric}@2", popularity=counts)
+        with pytest.raises(ConventionError, match=rf"8 users.*Write {metric}\(users=N\)"):
+            recsys.evaluate(LISTS, TRUTH, f"{metric}(users=4)@2", popularity=counts)
+    with pytest.raises(NotDefinedError, match=r"counted over\. Pass train=\.$"):
+        recsys.evaluate(LISTS, TRUTH, "average_popularity(over=users)@2", popularity=counts)
     with pytest.warns(RecsysWarning, match="logarithm"):
         recsys.evaluate(LISTS, TRUTH, "novelty(users=9)@2", popularity={"a": 2.3})
     with pytest.raises(InputError, match="at least 0"):
@@ -342,3 +348,37 @@ def test_a_metric_of_the_catalogue_that_leaves_its_range_is_not_shown(monkeypatc
     monkeypatch.setattr(type(broken), "body", property(lambda _: lambda *_a, **_k: 2.0), raising=False)
     with pytest.raises(OutOfBoundsError):
         recsys.evaluate(LISTS, TRUTH, "coverage@2")
+
+
+def test_vectors_are_multiplied_and_added_step_by_step():
+    """The bits of plain Python: a processor that multiplies and adds at once would change them."""
+    rng = np.random.default_rng(4)
+    vectors = rng.normal(size=(30, 7))
+    lists = {u: rng.choice(30, 3, replace=False).tolist() for u in range(80)}
+    train = {u: dict(zip(rng.choice(30, 5, replace=False).tolist(), range(1, 6), strict=True)) for u in lists}
+    asked = ["ild", "ild(distance=euclidean)", "alignment", "unexpectedness"]
+    found = recsys.evaluate(lists, {u: [0] for u in lists}, asked, embeddings=vectors, train=train).per_case
+
+    def add(numbers):  # sum() of a newer Python adds more precisely
+        return reduce(operator.add, numbers, 0.0)
+
+    def total(terms):
+        return [add(column) for column in zip(*terms, strict=True)]
+
+    def dot(a, b):
+        return add(x * y for x, y in zip(a, b, strict=True))
+
+    rows = [row.tolist() for row in vectors]
+    units = [[x * (1.0 / math.sqrt(dot(row, row))) for x in row] for row in rows]
+    for at, user in enumerate(found.ids.tolist()):
+        items, had = lists[user], train[user]
+        shown, gone = (total(units[i] for i in held) for held in (items, sorted(had)))
+        liked = total([weight * x for x in rows[i]] for i, weight in sorted(had.items()))
+        gaps = [np.subtract(rows[i], rows[j]).tolist() for i, j in combinations(items, 2)]
+        wanted = [
+            1.0 - (dot(shown, shown) - 3) / 6,
+            add(math.sqrt(dot(gap, gap)) for gap in gaps) / 3,
+            dot(shown, liked) / math.sqrt(dot(liked, liked)) / 3,
+            1.0 - dot(shown, gone) / 15,
+        ]
+        assert [found.columns[name][at] for name in asked] == wanted, user

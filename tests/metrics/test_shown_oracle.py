@@ -256,3 +256,19 @@ def test_uncut_overlap_of_a_group_reaches_as_deep_as_its_last_item(name):
     )
     assert result.by["b"][name] == result[name] > 0.0
     assert result.by["a"][name] == 0.0
+
+
+def test_a_list_whose_ranks_are_kept_is_as_long_as_its_last_rank():
+    """As if the empty places held items that nobody else shows, and beyond k too."""
+    ranks = {"a": 1, "b": 2, "c": 6}
+    rows = pd.DataFrame({"user": 1, "item": [*ranks, "a"], "rank": [*ranks.values(), 9]})
+    filled = {1: ["a", "b", "n1", "n2", "n3", "c", "n4", "n5", "a"]}
+    for reference in ([*"axc"], [*"xyza"], ["b"]):
+        for metric in ("rbo(p=0.5)", "rbo(p=0.5)@4", "rbo(form=sum)@4", "average_overlap", "overlap"):
+            kept, whole = (
+                recsys.evaluate(
+                    lists, {1: {"a"}}, metric, reference={1: reference}, conventions={"rank_gaps": "kept"}
+                )
+                for lists in (rows, filled)
+            )
+            assert dict(kept) == dict(whole)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from oracles.tie_orders import lowest_and_highest, n_orders
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError
 from recsys.metrics import metric as register
+from recsys.metrics.expectation import _precision_in_group
 from recsys.metrics.registry import METRICS, Request
 from worlds.lists import World, known_of, worlds
 
@@ -365,3 +367,12 @@ def test_average_precision_over_hits_may_gain_from_a_hit_beyond_the_cut():
         for ties in ("worst", "expected", "best")
     ]
     assert values == pytest.approx([5 / 6, (1 + 5 / 6 + 1) / 3, 1.0])
+
+
+def test_the_expected_precision_of_equal_scores_is_added_exactly():
+    """Whatever sum() does: from Python 3.12 on it adds floats in another way."""
+    for above, tied, relevant, before in itertools.product(range(5), range(2, 12), range(1, 4), range(3)):
+        share, slope = relevant / tied, (relevant - 1) / (tied - 1)
+        terms = [share * (before + 1 + (i - 1) * slope) / (above + i) for i in range(1, tied + 1)]
+        exact = float(sum(map(Fraction, terms), Fraction(0)))
+        assert _precision_in_group(above, tied, float(relevant), before, None) == exact

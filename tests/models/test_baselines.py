@@ -171,3 +171,8 @@ def test_a_similarity_matrix_may_be_a_list_of_rows(similarity):
     for wrong in ([[1.0], [1.0, 2.0]], [["a"]], [1.0, 2.0], 5, [[1.0, 2.0]]):
         with pytest.raises(InputError, match="items x items"):
             baselines.similar_items({7: [0]}, similarity=wrong)
+
+
+def test_an_item_has_one_popularity():
+    with pytest.raises(InputError, match="an item has two popularities"):
+        baselines.popularity(pd.Series([3, 4], index=[7, 7]), users=[1])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -161,3 +163,27 @@ def test_a_test_opens_once_whatever_happens():
         test.evaluate(lambda _u, _i: torch.zeros(2))
     with pytest.raises(RecsysError, match="opened already"):
         test.evaluate(lambda _u, i: i.float())
+
+
+def test_lightnings_hook_logs_what_was_evaluated_and_stops_the_trainer():
+    logged = []
+
+    class Module(Scripted):
+        log_dict = staticmethod(logged.append)
+
+    watch = EpochEvaluation([(0, 0, [1, 2, 3])], metric="mrr", patience=1, every=2)
+    trainer, module = SimpleNamespace(current_epoch=0, should_stop=False), Module([1, 2, 3])
+    stops = []
+    for epoch in range(4):
+        trainer.current_epoch = epoch
+        watch.on_train_epoch_end(trainer, module)
+        stops.append(trainer.should_stop)
+    assert [epoch for epoch, _ in watch.history] == [2, 4]
+    assert logged == [values for _, values in watch.history]
+    assert stops == [False, False, False, True]
+
+
+def test_a_metric_that_is_nowhere_defined_chooses_no_epoch():
+    pairs = Pairs.of([0, 0, 1, 1], [0, 1, 2, 1], order=[1, 2, 3, 4])
+    with pytest.raises(RecsysError, match="auc was not defined on any held-out item"):
+        fit(lambda _: GMF(2, 3, factors=2), pairs, cases=[(0, 0, [])], metric="auc", epochs=1, device="cpu")

@@ -226,3 +226,42 @@ def test_reading_a_model_needs_no_pytorch(tmp_path):
         "assert 'torch' not in sys.modules and 'implicit' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code, str(path)], check=True, timeout=120)
+
+
+@pytest.mark.parametrize(
+    ("name", "header", "ours"),
+    [
+        ("ours.safetensors", '{"__metadata__": {"recsys": "{}"}}', True),
+        ("OURS.SAFETENSORS", '{"__metadata__": {"recsys": "{}"}}', True),
+        ("foreign.safetensors", '{"__metadata__": {"format": "pt"}}', False),
+        ("bare.safetensors", "{}", False),
+        ("odd.safetensors", '{"__metadata__": "recsys"}', False),
+        ("list.safetensors", '["recsys"]', False),
+        ("broken.safetensors", "{", False),
+        ("ours.bin", '{"__metadata__": {"recsys": "{}"}}', False),
+        ("ours.npz", '{"__metadata__": {"recsys": "{}"}}', False),
+    ],
+)
+def test_a_model_file_is_known_by_its_table_of_contents(tmp_path, name, header, ours):
+    file = tmp_path / name
+    file.write_bytes(len(header).to_bytes(8, "little") + header.encode())
+    assert is_model_file(file) is ours
+    assert not is_model_file(tmp_path / "missing.safetensors")
+
+
+def test_a_description_that_is_no_text_and_an_archive_of_another_time(tmp_path):
+    path = save_model(tmp_path / "m.npz", SOURCES["factors"])
+    with np.load(path) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    looks_like_utf_32 = np.frombuffer(b"\0\0\0{\xff\xff\xff\xff\xff\xff\xff\xff", np.uint8)
+    for no_text in (looks_like_utf_32, np.int64(2**60)):
+        np.savez(tmp_path / "other.npz", **(arrays | {"recsys": no_text}))
+        with pytest.raises(FileError, match="is no model file"):
+            load_model(tmp_path / "other.npz")
+    data = bytearray(path.read_bytes())
+    data[data.index(b"PK\1\2") + 6] = 127  # the version of zip that is needed to read it
+    (tmp_path / "later.npz").write_bytes(data)
+    with pytest.raises(FileError, match=r"later\.npz"):
+        load_model(tmp_path / "later.npz")
+    with pytest.raises(FileError, match=r"later\.npz"):
+        recsys.evaluate(tmp_path / "later.npz", {0: [1]}, ["mrr"])

@@ -349,3 +349,35 @@ def test_without_torch_the_line_that_installs_it(monkeypatch):
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert "pip install 'recsys-evaluation[torch]'" in done.stdout
     assert issubclass(MissingExtraError, ImportError)
+
+
+def test_pairs_of_row_numbers_and_their_limits():
+    with pytest.raises(InputError, match=r"n_users=2, but row 2 occurs.*n_users=3 or more"):
+        Pairs.of([0, 2], [0, 1], n_users=2)
+    with pytest.raises(InputError, match="n_items=1, but row 1 occurs"):
+        Pairs.of([0, 2], [0, 1], n_items=1)
+    assert Pairs.of([0, 2], [0, 1]).rows_of([[1, 0]], "items").tolist() == [[1, 0]]
+
+
+def test_an_optimiser_of_your_own_is_used():
+    model = MF(60, 40, seed=0)
+    before = [weights.detach().clone() for weights in model.parameters()]
+    still = torch.optim.SGD(model.parameters(), lr=0.0)
+    train(model, two_tastes(), epochs=1, device="auto", optimiser=still)
+    for old, new in zip(before, model.parameters(), strict=True):
+        assert torch.equal(old, new.detach().cpu())
+
+
+@pytest.mark.parametrize("ratings", [[], [3.0, float("nan")], [3.0, float("inf")]])
+def test_ratings_that_are_no_numbers_are_refused(ratings):
+    rows = list(range(len(ratings)))
+    with pytest.raises(InputError, match="ratings are missing or not finite"):
+        training.fit_ratings(BiasedMF(2, 2, factors=2), rows, rows, ratings)
+
+
+def test_a_network_without_ids_comes_back_without(tmp_path):
+    save_model(tmp_path / "plain.safetensors", GMF(2, 3, factors=2), {})
+    found = load_network(tmp_path / "plain.safetensors")
+    assert (found.n_users, found.n_items) == (2, 3)
+    assert not hasattr(found, "user_ids")
+    assert not hasattr(found, "item_ids")

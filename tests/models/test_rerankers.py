@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import recsys
 from recsys.errors import InputError, UnknownNameError
-from recsys.models.rerankers import blend, content, diversify, rerank, sweep
+from recsys.models.rerankers import blend, content, diversify, rerank, sweep, user_profiles
 from recsys.ranks.sources import Factors
 
 
@@ -202,3 +202,29 @@ def test_a_sweep_never_shows_fewer_than_k_items():
         Factors(users, items), near, {0: [3]}, ["filled@20"], k=20, alphas=[], diversities=[0.5], pool=4
     )
     assert result.frame["filled@20"].tolist() == [1.0, 1.0]
+
+
+def test_embeddings_that_are_no_matrix_are_named():
+    for wrong in ((["a", "b"], [[1.0], [2.0]]), [["x"], ["y"]], [[1.0], [1.0, 2.0]]):
+        with pytest.raises(InputError, match="no matrix of numbers"):
+            diversify({1: [0, 1]}, wrong, 1)
+
+
+def test_what_cannot_be_reranked_is_told():
+    near = Factors([[1.0]], [[0.0], [1.0]])
+    with pytest.raises(InputError, match=r"alpha=1.5 does not lie between 0 and 1"):
+        rerank({0: [(0, 0.9), (1, 0.8)]}, near, 2, alpha=1.5)
+    with pytest.raises(InputError, match="the lists have no scores to blend"):
+        rerank({0: [0, 1]}, near, 2)
+    with pytest.raises(InputError, match=r"items are texts and the embeddings have no ids.*item_ids="):
+        diversify({0: ["a", "b"]}, [[1.0], [0.5]], 1)
+    with pytest.raises(InputError, match="diversity=2 does not lie between 0 and 1"):
+        diversify({0: [0, 1]}, [[1.0], [0.5]], 1, diversity=2)
+    with pytest.raises(InputError, match="item_ids holds 2 different ids for 3 rows of embeddings"):
+        content({0: [0]}, [[1.0], [0.5], [0.2]], item_ids=[7, 8, 8])
+
+
+def test_a_profile_of_nothing_is_zero_and_named():
+    found = user_profiles({3: [5, 6]}, [[1.0, 0.0], [0.0, 1.0]], aggregation="max")
+    assert (found.ids.tolist(), found.vectors.tolist()) == ([3], [[0.0, 0.0]])
+    assert (found.n_missing, found.without.tolist()) == (2, [3])

@@ -297,3 +297,11 @@ class TestTune:
             tune("popularity", *parts, metric="ndgc@10")
         with pytest.raises(InputError, match="trials=0"):
             tune("popularity", *parts, trials=0)
+
+
+def test_ease_without_a_solution_asks_for_more_regularisation():
+    alike = recsys.read_interactions({user: [5, 6] for user in range(1, 4)})
+    with pytest.raises(
+        InputError, match=r"EASE has no solution with regularisation=1e-300\. Use a larger one"
+    ):
+        train_model("ease", alike, regularisation=1e-300)

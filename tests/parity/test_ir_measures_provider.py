@@ -85,11 +85,20 @@ def test_a_second_call_changes_nothing_and_the_pipeline_asks_ours_first():
     assert not provider.supports(graded)
 
 
+READERS = ["RBP(p=0.8,rel=1)", "BPM(max_rel=3)@5", "SDCG(max_rel=3)@5", "INST(max_rel=3)"]
+
+
+@pytest.mark.parametrize("levels", [None, 4])
+def test_models_of_readers_as_cwl_eval_has_them(levels):
+    """It keeps equal scores as they are given."""
+    peer("cwl")
+    compare(make_world(3, n_users=100, levels=levels, judged=4, without_list=0.1), READERS)
+
+
 def test_measures_of_programs_that_are_not_needed_then():
-    """RBP, BPM, SDCG and INST: cwl_eval computes them elsewhere."""
     provider, world = face.register(), make_world(2, n_users=20)
     run = {user: dict(rows) for user, rows in world.lists.items()}
-    for name in ("RBP(p=0.8,rel=1)", "BPM(max_rel=3)@5", "SDCG(max_rel=3)@5", "INST(max_rel=3)"):
+    for name in READERS:
         measure = ir_measures.parse_measure(name)
         values = [m.value for m in provider.iter_calc([measure], world.truth, run)]
         assert len(values) == len(world.truth)

@@ -26,6 +26,7 @@ METRICS = [
     "hits@3", "hits", "hit_rate@2", "precision@3", "precision", "recall@3", "recall", "f1@3", "f1",
     "r-precision", "mrr@2", "mrr", "map@3", "map", "dcg@3", "dcg", "dcg_burges@3", "ndcg@3", "ndcg",
     "ndcg_burges@3", "ndcg@3-l2", "map-l2", "mrr-l3", "bpref", "bpref-l2", "rbp.95", "rbp.5-l2",
+    "hits-l0", "precision@3-l0", "r-precision-l0", "map@3-l0", "mrr-l0", "ndcg@3-l0", "rbp.5-l0",
 ]  # fmt: skip
 DOCUMENTS = [f"d{n:02}" for n in range(12)]
 QUERIES = ["q1", "q2", "q3"]
@@ -108,20 +109,8 @@ PARAMETERS = {
     "gmnz": {"gamma": 0.5}, "logn_isr": {"sigma": 0.2}, "rrf": {"k": 7}, "rbc": {"phi": 0.7},
 }  # fmt: skip
 METHODS = [
-    "sum",
-    "min",
-    "max",
-    "med",
-    "mnz",
-    "anz",
-    "gmnz",
-    "isr",
-    "log_isr",
-    "logn_isr",
-    "rrf",
-    "rbc",
-    "bordafuse",
-]
+    "sum", "min", "max", "med", "mnz", "anz", "gmnz", "isr", "log_isr", "logn_isr", "rrf", "rbc", "bordafuse",
+]  # fmt: skip
 WEIGHTED = ["wsum", "wmnz", "mixed", "w_bordafuse"]
 TRAINED = ["mapfuse", "posfuse", "probfuse", "segfuse", "slidefuse", "bayesfuse"]
 NORMS = [None, "min-max", "min-max-inverted", "max", "sum", "zmuv", "rank"]
@@ -172,10 +161,7 @@ def test_condorcet_where_majorities_have_no_circle(method, order, data):
 
 @pytest.mark.parametrize("method", TRAINED)
 @settings(SOME, max_examples=10)
-@given(
-    qrels=one_per_query(judgements),
-    given_runs=several_runs,
-)
+@given(qrels=one_per_query(judgements), given_runs=several_runs)
 def test_a_trained_method(method, qrels, given_runs):
     found = []
     for library in (face, ranx):
@@ -270,7 +256,9 @@ def test_compare(stat_test, tmp_path):
                 list(p_values.values()), rel=1e-9, abs=0.07 if stat_test == "fisher" else 1e-12
             )
             assert found == expected
-    assert ours.to_dataframe().equals(theirs.to_dataframe()) or stat_test
+    tables = ours.to_dataframe(), theirs.to_dataframe()
+    assert list(tables[0]) == list(tables[1])
+    equal(*(table.set_index("model_names") for table in tables))
     ours.save(tmp_path / "report.json")
     assert json.loads((tmp_path / "report.json").read_text())["stat_test"] == stat_test
     if stat_test != "fisher":
@@ -302,6 +290,62 @@ def test_the_table_of_the_plot():
     )
     assert ours["Model"].tolist() == theirs["Model"].tolist()
     equal(ours["precision"], theirs["precision"])
+
+
+# ---------------------------------------------------------------------------------------- mistakes
+QRELS, RUN = {"q": {"a": 1, "b": 2}, "r": {"a": 1}}, {"q": {"a": 0.5, "x": 0.4}, "r": {"a": 0.1, "b": 0.2}}
+
+
+def judged(library):
+    return library.Qrels(QRELS)
+
+
+def both(library):
+    return [library.Run(RUN, name="a")] * 2
+
+
+MISTAKES = {
+    "unknown metric": lambda lib: lib.evaluate(judged(lib), both(lib)[0], "foo"),
+    "no cut-off": lambda lib: lib.evaluate(judged(lib), both(lib)[0], "ndcg@"),
+    "no level": lambda lib: lib.evaluate(judged(lib), both(lib)[0], "ndcg-l"),
+    "cut-off in letters": lambda lib: lib.evaluate(judged(lib), both(lib)[0], "ndcg@a"),
+    "number as metric": lambda lib: lib.evaluate(judged(lib), both(lib)[0], ["map", 5]),
+    "rbp alone": lambda lib: lib.evaluate(judged(lib), both(lib)[0], "rbp"),
+    "other queries": lambda lib: lib.evaluate(judged(lib), lib.Run({"z": {"a": 1.0}}), "map"),
+    "unknown test": lambda lib: lib.compare(judged(lib), both(lib), ["map"], stat_test="foo"),
+    "unknown method": lambda lib: lib.fuse(both(lib), method="foo"),
+    "unknown normalisation": lambda lib: lib.fuse(both(lib), norm="foo", method="sum"),
+    "one run": lambda lib: lib.fuse(both(lib)[:1], method="sum"),
+    "no weights": lambda lib: lib.fuse(both(lib), method="wsum"),
+    "unknown parameter": lambda lib: lib.fuse(both(lib), method="rrf", params={"z": 3}),
+    "nothing to optimise": lambda lib: lib.optimize_fusion(judged(lib), both(lib), method="sum"),
+    "unknown setting": lambda lib: lib.optimize_fusion(judged(lib), both(lib), method="wsum", z=3),
+    "kind of file": lambda lib: both(lib)[0].save("run.json", kind="foo"),
+    "no mapping": lambda lib: lib.Run([("q", {"a": 1.0})]),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_caught_as_that_of_ranx(name):
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - its type is what the other is compared with
+        MISTAKES[name](ranx)
+    with pytest.raises(caught.type):
+        MISTAKES[name](face)
+
+
+def test_lines_with_other_columns_and_the_usual_file_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "three.trec").write_text("q Q0 a\n")
+    (tmp_path / "qrels.trec").write_text("q 0 a 1\n")
+    for library in (face, ranx):
+        for kind, file in (("Run", "three"), ("Qrels", "three"), ("Run", "qrels")):
+            with pytest.raises(ValueError, match=r"values to unpack|columns"):
+                getattr(library, kind).from_file(f"{file}.trec")
+        library.Run(RUN).save()
+        library.Qrels(QRELS).save()
+        assert json.loads((tmp_path / "run.json").read_text()).keys() == RUN.keys()
+        (tmp_path / "qrels.json").unlink()
+        (tmp_path / "run.json").unlink()
 
 
 # ---------------------------------------------------------------------------------------- files

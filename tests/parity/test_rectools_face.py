@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 from recsys.compat.rectools import _JUDGED, _OTHERS, calc_metrics
-from recsys.errors import NotDefinedError
 from worlds.parity import SEEDS, peer
 
 rectools = peer("rectools.metrics")
@@ -67,6 +66,7 @@ def objects(k: int) -> dict[str, object]:
         "Intersection of 2": m.Intersection(k, ref_k=2),
         "SufficientReco": m.SufficientReco(k),
         "SufficientReco deep": m.SufficientReco(k, deep=True),
+        "UnrepeatedReco": m.UnrepeatedReco(k),
         "UnrepeatedReco deep": m.UnrepeatedReco(k, deep=True),
         "CoveredUsers": m.CoveredUsers(k),
     }
@@ -116,11 +116,20 @@ def test_debiased_interactions():
     assert ours["debiased"] != ours["plain"]
 
 
-def test_every_class_is_known_or_an_exception():
+def test_every_class_is_known():
     base = rectools.Precision.__mro__[-2]
     found = {n for n in rectools.__all__ if isinstance(getattr(rectools, n), type)}
     assert {n for n in found if issubclass(getattr(rectools, n), base)} == {*_JUDGED, *_OTHERS}
-    reco, interactions, _ = frames(1)
-    for metric in (rectools.UnrepeatedReco(3), rectools.PAP(3, insufficient_handling="exclude")):
-        with pytest.raises(NotDefinedError, match="no form here"):
-            calc_metrics({"m": metric}, reco, interactions)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("kind", ["PartialAUC", "PAP"])
+def test_lists_too_short_for_a_partial_area(seed, kind):
+    reco, interactions, _ = frames(seed, longest=5)
+    for k in (1, 2, 4):
+        asked = {how: getattr(rectools, kind)(k, insufficient_handling=how) for how in ("ignore", "exclude")}
+        theirs, ours = (f(asked, reco, interactions) for f in (rectools.calc_metrics, calc_metrics))
+        assert ours == pytest.approx(theirs, rel=1e-12, nan_ok=True)
+    for calculate in (rectools.calc_metrics, calc_metrics):
+        with pytest.raises(ValueError, match=f"(?s){kind}.* users"):
+            calculate({"m": getattr(rectools, kind)(4, insufficient_handling="raise")}, reco, interactions)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import inspect
 import math
+from decimal import Decimal, localcontext
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -149,7 +151,7 @@ def test_fused_lists_can_be_evaluated():
 
 
 def test_methods_that_read_scores_say_so_where_there_are_none():
-    with pytest.raises(InputError, match=r"reads scores, and run 0 has none.*rrf"):
+    with pytest.raises(InputError, match=r"reads scores, and runs\[0\] has none.*rrf"):
         recsys.fuse([{"u1": ["a", "b"]}, RUN_B], "comb_sum", None)
     with pytest.raises(InputError, match='norm="min-max" reads scores'):
         recsys.fuse([{"u1": ["a", "b"]}, RUN_B], "comb_sum")
@@ -160,7 +162,7 @@ def test_methods_that_read_scores_say_so_where_there_are_none():
 def test_a_user_that_one_run_lacks():
     without = {"u1": RUN_B["u1"]}
     assert list(as_dicts(recsys.fuse([RUN_A, without], "comb_sum", None))["u2"]) == ["b", "a"]
-    with pytest.raises(InputError, match="run 1 has no list for 1 of the users of run 0, such as 'u2'"):
+    with pytest.raises(InputError, match=r"runs\[1\] has no list for 1 of the users of runs\[0\]"):
         recsys.fuse([RUN_A, without], missing="error")
 
 
@@ -174,7 +176,7 @@ def test_equal_fused_scores_stay_in_the_order_of_the_runs():
     [
         ({"runs": [RUN_A]}, InputError, "list of 1"),
         ({"runs": RUN_A}, InputError, "runs came as dict"),
-        ({"runs": [RUN_A, {"u1": ["a", "a"]}]}, DuplicateError, "run 1 lists item 'a' twice for user 'u1'"),
+        ({"runs": [RUN_A, {"u1": ["a", "a"]}]}, DuplicateError, r"runs\[1\] lists item 'a' twice"),
         ({"method": "rff"}, UnknownNameError, "rrf"),
         ({"norm": "minmax"}, UnknownNameError, "min-max"),
         ({"phi": 1}, UnknownNameError, "parameter of rrf"),
@@ -182,6 +184,13 @@ def test_equal_fused_scores_stay_in_the_order_of_the_runs():
         ({"method": "wsum", "weights": [1]}, InputError, "weights has 1 entries for 2 runs"),
         ({"missing": "skip"}, UnknownNameError, "empty"),
         ({"k": -1}, InputError, "divide by zero"),
+        ({"runs": [RUN_A, {}]}, InputError, r"runs\[1\]: lists is empty"),
+        ({"k": None}, InputError, "k of rrf came as None. Pass a number"),
+        ({"k": "60"}, InputError, "k of rrf came as '60'. Pass a number"),
+        ({"method": "wsum", "weights": 0.5}, InputError, "came as 0.5. Pass one number for each run"),
+        ({"method": "wsum", "weights": ["a", "b"]}, InputError, "Pass one number for each run"),
+        ({"method": "posfuse", "probs": 3}, InputError, "Pass what tune_fusion found"),
+        ({"method": "wsum", "weights": [1, math.nan]}, InputError, "wsum gives nan for item .*finite"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_fused_is_said(wrong, error, words):
@@ -273,8 +282,47 @@ def test_what_cannot_be_tuned_is_said():
         recsys.tune_fusion([RUN_A, RUN_B], TRUTH, "comb_sum")
     with pytest.raises(InputError, match="trials is empty"):
         recsys.tune_fusion([RUN_A, RUN_B], TRUTH, "wsum", "mrr", trials=[])
+    with pytest.raises(InputError, match="wsum gives nan"):
+        recsys.tune_fusion([RUN_A, RUN_B], TRUTH, "wsum", "mrr", trials=[(math.nan, 1.0)])
+    with pytest.raises(InputError, match=r"no user of the truth \('stranger', …\) has a list in any run"):
+        recsys.tune_fusion([RUN_A, RUN_B], {"stranger": {"a"}}, "wsum", "mrr")
 
 
 def test_weights_in_steps():
     assert len(fusion.weight_trials(3)) == math.comb(12, 2)
     assert all(math.isclose(sum(weights), 1) for weights in fusion.weight_trials(3))
+
+
+def test_runs_that_leave_out_users_or_say_too_little_of_them_are_refused():
+    run = {1: ["a", "b"], 2: ["b", "c"]}
+    assert recsys.fuse([run, run], "rrf", missing="error").sizes.tolist() == [2, 2]
+    with pytest.raises(InputError, match=r"runs\[1\] has no list for 1 of the users of runs\[0\], such as 2"):
+        recsys.fuse([run, {1: ["a"]}], "rrf", missing="error")
+    cases = pd.DataFrame({"case": [1, 2], "user": [1, 1], "item": ["a", "b"], "score": [1.0, 2.0]})
+    with pytest.raises(InputError, match="case 3 has a user in no run, and other cases have one") as caught:
+        recsys.fuse([cases, {3: [("a", 1.0)]}], "rrf")
+    assert "Give every run the columns case and user." in str(caught.value)
+
+
+@pytest.mark.parametrize("sigma", [-0.1, 2])
+def test_sigma_is_a_share(sigma):
+    runs = [{1: ["a", "b"]}, {1: ["b"]}]
+    with pytest.raises(InputError, match=f"sigma={sigma} is not between 0 and 1"):
+        recsys.fuse(runs, "logn_isr", sigma=sigma)
+    fused = recsys.fuse(runs, "logn_isr", sigma=0.5)
+    assert fused.items.values[fused.codes].tolist() == ["b", "a"]
+    assert fused.scores == pytest.approx([1.25 * np.log(2.5), np.log(1.5)])
+
+
+def test_logarithms_and_powers_are_rounded_correctly():
+    """NumPy's differ in the last bit between processors."""
+    n, phi, gamma = 300, 0.83, 1.7
+    with localcontext() as context:
+        context.prec = 50
+        powers = [float(Decimal(phi) ** place) for place in range(n)]
+        power, logarithm = float(Decimal(3) ** Decimal(gamma)), float(Decimal(3).ln())
+    fused = recsys.fuse([{1: [*range(n)]}, {1: [n]}], "rbc", phi=phi).to_frame().set_index("item")["score"]
+    assert fused[[*range(n)]].tolist() == [(1 - phi) * each for each in powers]
+    runs = [{1: [("a", 1.0), ("b", 0.5)]}] * 3
+    assert recsys.fuse(runs, "comb_gmnz", None, gamma=gamma).scores[0] == 3.0 * power
+    assert recsys.fuse(runs, "log_isr").scores[0] == 3.0 * logarithm

@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -140,6 +141,7 @@ def test_shards_that_do_not_fit_together_are_errors():
         ("coverage", {}, None, "no cut-off"),
         ("ndcg@20", {}, 10, "reads 20 places, and the lists have 10"),
         ("ndcg@5", {"ties": "expected"}, 10, "behind the last place"),
+        ("ndcg@5", {"judged_only": "yes"}, 10, "places below the first k, which unjudged items leave"),
     ],
 )
 def test_what_needs_more_than_lists_is_refused_with_the_reason(metric, rules, k, reason):
@@ -155,3 +157,10 @@ def test_refused_rules_for_ties_would_give_other_values(ties):
         recsys.Factors([[1.0]], np.ones((4, 1))), {0: [3]}, ["recall@2"], conventions={"ties": ties}
     )
     assert recsys.evaluate(lists, {0: [3]}, ["recall@2"], conventions={"ties": ties}) != whole
+
+
+def test_a_shard_has_one_list_per_user():
+    cases = pd.DataFrame({"case": [1, 2], "user": [1, 1], "item": ["a", "b"], "score": [1.0, 2.0]})
+    with pytest.raises(InputError, match="shard 0 has several cases per user") as caught:
+        merge_shards([recsys.read_lists(cases)], 1)
+    assert "Pass the Lists that recsys.recommend gives" in str(caught.value)

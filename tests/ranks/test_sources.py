@@ -6,6 +6,7 @@ import warnings
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ from recsys.errors import InputError, RecsysError, TieWarning
 
 METRICS = ["ndcg@3", "recall@2", "map@5", "mrr", "hit@1", "auc", "average_rank", "percentile_rank", "err"]
 TIES = ["by_id", "by_id_desc", "best", "worst", "expected"]
+BACKENDS = ["reference", *(["native"] if recsys.show_backends().native else [])]
 
 
 def world(seed: int, n_users: int = 7, n_items: int = 11, n_factors: int = 2):
@@ -57,7 +59,7 @@ def test_counting_equals_the_list_of_all_candidates(ties, seed):
 
 
 @pytest.mark.filterwarnings("ignore::recsys.errors.TieWarning")
-@pytest.mark.parametrize("backend", ["native", "reference"])
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_ids_in_any_order_and_biases(backend):
     users, items, truth, seen = world(3)
     names = [f"i{n}" for n in np.random.default_rng(0).permutation(len(items))]
@@ -171,8 +173,9 @@ def test_memory_mapped_factors(tmp_path):
     assert recsys.evaluate(mapped, truth, METRICS, seen=seen, conventions=rules) == in_memory
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("threads", [1, 2, 8])
-def test_threads_and_backends_give_the_same_bytes(threads):
+def test_threads_and_backends_give_the_same_bytes(threads, backend):
     rng = np.random.default_rng(0)
     users, items = (
         rng.standard_normal((300, 16), dtype=np.float32),
@@ -181,7 +184,7 @@ def test_threads_and_backends_give_the_same_bytes(threads):
     truth = {u: [int(i) for i in rng.choice(500, 5, replace=False)] for u in range(300)}
     one = recsys.evaluate(recsys.Factors(users, items), truth, METRICS[:-1], backend="reference")
     many = recsys.evaluate(
-        recsys.Factors(users, items), truth, METRICS[:-1], backend="native", threads=threads
+        recsys.Factors(users, items), truth, METRICS[:-1], backend=backend, threads=threads
     )
     assert one == many
 
@@ -525,3 +528,29 @@ def test_plainer_words_mean_the_same():
     assert recsys.evaluate({0: [2, 0, 1]}, truth, ["auc"], full_ranking=True, catalogue=3)["auc"] == 1.0
     with pytest.raises(InputError, match="mean the same"):
         recsys.evaluate(model, truth, ["mrr"], exclude=[0], never=[1])
+
+
+def test_a_case_has_one_user_on_both_sides():
+    lists = pd.DataFrame({"case": [1], "user": [1], "item": ["a"], "score": [1.0]})
+    truth = pd.DataFrame({"case": [1], "user": [2], "item": ["a"]})
+    with pytest.raises(
+        InputError, match="a case belongs to one user in the lists and to another in the truth"
+    ):
+        recsys.evaluate(lists, truth, "mrr")
+
+
+@pytest.mark.parametrize("batch", [0, -1, 1.5, True])
+def test_a_batch_is_a_number_of_pairs(batch):
+    with pytest.raises(InputError, match=f"batch={batch} is not a number of pairs") as caught:
+        recsys.from_model(lambda users, items: users - items, n_users=2, n_items=3, batch=batch)
+    assert "Use batch=1024, or leave it out." in str(caught.value)
+
+
+def test_a_blocked_scan_tells_how_far_it_is():
+    told = []
+    model = recsys.Factors(np.eye(2), np.eye(2))
+    result = recsys.evaluate(
+        model, {0: [0], 1: [0]}, "mrr@1", memory="8GB", progress=lambda done, all_: told.append((done, all_))
+    )
+    assert result["mrr@1"] == 0.5
+    assert told == [(1, 1)]

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import recsys
-from recsys.errors import FileError, InputError
+from recsys.errors import FileError, InputError, hush
 from recsys.metrics import METRICS
 from recsys.metrics.registry import RATINGS
 from recsys.report import methods_paragraph
@@ -213,3 +213,53 @@ def test_every_statistical_choice_has_its_publication():
     assert set(CORRECTIONS) - {"none"} | {"max-t"} <= names
     labels = {"t": "paired t", "wilcoxon": "Wilcoxon"}
     assert {labels.get(test, test) for test in TESTS} <= names
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"no_worse_than": 0.02}, "Non-inferiority is tested with a margin of 0.02."),
+        ({"rope": 0.01}, "The region of practical equivalence is ±0.01 (Benavoli et al. 2017)."),
+        (
+            {"covariates": {u: float(u % 5) for u in range(120)}},
+            "Differences are adjusted for covariates of users (Deng et al. 2013).",
+        ),
+        (
+            {"strata": {u: "xy"[u % 2] for u in range(120)}},
+            "Differences are post-stratified by groups of users (Miratrix et al. 2013).",
+        ),
+    ],
+)
+def test_options_of_a_comparison_are_told_with_their_publication(world, options, words):
+    _, result = world
+    results = {"new": result(0.5), "old": result(1.0)}
+    with hush(recsys.errors.RecsysWarning):  # an adjustment holds for users with the same values
+        compared = recsys.compare(results, "old", metrics=["ndcg@5"], **options)
+    assert words in str(compared.methods())
+
+
+def test_a_metric_of_the_catalogue_has_no_effect_size_and_nothing_no_lift(world):
+    _, result = world
+    results = {"new": result(0.5), "old": result(1.0)}
+    assert "The effect size is" in str(recsys.compare(results, "old").methods())
+    assert "effect size" not in str(recsys.compare(results, "old", metrics=["coverage@10"]).methods())
+    nothing = {
+        name: recsys.evaluate({u: [9, item] for u in range(30)}, {u: [1] for u in range(30)}, ["mrr"])
+        for name, item in (("new", 1), ("old", 2))
+    }
+    with pytest.warns(recsys.errors.RecsysWarning, match="zero variance"):
+        text = str(recsys.compare(nothing, "old").methods())
+    assert "Confidence intervals of 95% are, of a difference, by" in text
+    assert "relative difference" not in text
+
+
+def test_a_stopped_evaluation_and_intervals_of_your_own_are_told(world):
+    split, result = world
+    rng = np.random.default_rng(2)
+    model = recsys.Factors(rng.normal(size=(120, 4)), rng.normal(size=(40, 4)))
+    stopped = recsys.evaluate(model, split.test, ["recall@10"], stop_when=0.2)
+    seen = stopped.notes["stopped"]["n_seen"]
+    assert f"The evaluation was stopped early, after {seen} of 120 users." in str(stopped.methods())
+    made = result(0)
+    text = str(made.methods(intervals=made.intervals(confidence=0.9)))
+    assert "Confidence intervals of 90% take the users as a sample" in text

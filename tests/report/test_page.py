@@ -124,6 +124,18 @@ def test_the_card_says_which_model_by_how_much_and_how_surely(full):
     assert "Not audited" in quiet
 
 
+def test_a_page_of_medians_says_where_it_speaks_of_means():
+    lists, truth, *_ = world()
+    medians = evaluations(lists, truth, aggregate="median")
+    page = report_html(medians, baseline="model 0")
+    card = Page(page[page.index('id="decision"') : page.index("<nav")]).text
+    row = recsys.compare(medians, baseline="model 0")["model 2", "ndcg@10"]
+    assert f"the highest ndcg@10, {medians['model 2']['ndcg@10']:.4f}" in card
+    assert f"mean ndcg@10 {row.value:.4f} against {row.baseline_value:.4f}" in card
+    spread = section_numbers.spread(gather_report_data(medians))
+    assert {name: row["50%"] for name, row in spread.items()} == {n: r["ndcg@10"] for n, r in medians.items()}
+
+
 def test_the_card_says_of_what_its_interval_and_its_p_are():
     lists, truth, *_ = world()
     results = evaluations(lists, truth, k=(10,))
@@ -487,6 +499,16 @@ def test_conventions_and_provenance_are_there_in_full(full):
     assert recsys.__version__ in text
 
 
+def test_models_of_one_page_were_finished_at_one_moment(monkeypatch):
+    """Those of this session are asked for their time once, not each as the clock goes on."""
+    moments = iter(range(100))
+    monkeypatch.setattr("recsys.report.sections.run_facts", lambda: {"finished": f"moment {next(moments)}"})
+    lists, truth, *_ = world()
+    text = Page(report_html(evaluations(lists, truth))).text
+    assert "moment 0" in text
+    assert "moment 1" not in text
+
+
 def test_downloads_hold_the_same_numbers_in_four_forms(full):
     links = {a["download"]: a["href"] for tag, a in Page(full).tags if tag == "a" and "download" in a}
     assert {f"summary.{end}" for end in ("csv", "json", "md", "tex")} <= set(links)
@@ -705,6 +727,7 @@ def test_several_runs_several_cases_and_weights_are_reported():
     assert f"{weighted['model 1']['ndcg@10']:.4f}" in Page(report_html(weighted)).text
     spread = section_numbers.spread(gather_report_data(weighted))
     assert spread["model 1"]["mean"] == pytest.approx(weighted["model 1"]["ndcg@10"])
+    assert spread["model 1"]["50%"] == weighted["model 1"].quantiles([0.5])["ndcg@10"][0.5]
     covered = recsys.evaluate(lists["model 0"], truth, ["coverage@10"], catalogue=range(60))
     assert "120 users 1 model" in Page(report_html(covered)).text
 

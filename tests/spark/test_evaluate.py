@@ -102,6 +102,26 @@ def test_an_aggregate_is_that_of_one_process(spark, aggregate):
     assert found.aggregate == expected.aggregate
 
 
+def test_lists_without_their_unjudged_items_are_those_of_one_process(spark, tmp_path):
+    """User 7 has 200 items, and judged ones far below place 10."""
+    made = tables(text=True)
+    data = frames(spark, made)
+    asked = [*SIX[:2], "ndcg(judged_only=yes)@2", "mrr(judged_only=yes)", "coverage(judged_only=yes)@2"]
+    for metrics, rules in ((asked, None), ([*SIX, *CATALOGUE], {"judged_only": "yes"})):
+        expected = recsys.evaluate(made["lists"], made["truth"], metrics, conventions=rules)
+        found = recsys.spark.evaluate(
+            data["lists"],
+            data["truth"],
+            metrics,
+            conventions=rules,
+            partitions=5,
+            per_user_path=tmp_path / "out",
+            overwrite=True,
+        )
+        assert_same(found, expected)
+        assert_same_rows(found, expected)
+
+
 @pytest.mark.parametrize(("given", "by"), [(None, "user"), (400, "item"), ("ids", "item")])
 def test_catalogue_metrics_and_groups_are_those_of_one_process(spark, given, by):
     made = tables(text=given is None)

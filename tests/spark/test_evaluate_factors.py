@@ -50,7 +50,7 @@ def assert_same(found: Any, wanted: Any, metrics: Any) -> None:
 
 
 def test_factors_have_the_bits_of_one_process(spark, world, tmp_path):
-    metrics = [*METRICS, "mrr", "auc"]
+    metrics = [*METRICS, "mrr", "auc", "ndcg(judged_only=yes)@2", "auc(judged_only=yes)"]
     np.save(tmp_path / "V.npy", world["V"])
     wanted = expected(world, metrics)
     for number, items in enumerate((world["items"], str(tmp_path / "V.npy"))):
@@ -85,6 +85,8 @@ def test_what_factors_cannot_do_is_refused(spark, world, monkeypatch):
     users, truth = world["users"], world["truth"]
     with pytest.raises(recsys.errors.NotDefinedError, match="every candidate"):
         recsys.spark.evaluate_factors(users, world["V"], truth, "auc", shards=2)
+    with pytest.raises(recsys.errors.NotDefinedError, match="judged_only='yes' reads places below the first"):
+        recsys.spark.evaluate_factors(users, world["V"], truth, "mrr(judged_only=yes)@5", shards=2)
     with pytest.raises(recsys.errors.ColumnError, match="arrays of numbers"):
         recsys.spark.evaluate_factors(truth, world["V"], truth, "mrr@5")
     with pytest.raises(recsys.errors.FileError, match="cannot be read as a matrix"):

@@ -299,3 +299,25 @@ def test_bytes_are_read_or_refused(tmp_path_factory, content, name):
     path.write_bytes(content)
     with contextlib.suppress(RecsysError):
         data.read(path)
+
+
+def test_files_that_are_not_what_they_are_read_as_are_told(hundred, tmp_path):
+    write_table(tmp_path / "ratings.parquet", pd.DataFrame({"user": [1], "item": [2]}))
+    with pytest.raises(FileError, match="is parquet, not user,item,rating,time"):
+        data.amazon(tmp_path / "ratings.parquet")
+    (tmp_path / "x.inter").write_text("user_id:token\titem_id:token\tx:token\tx:float\nu\ti\t1\t1\n")
+    with pytest.raises(FileError, match=r"x\.inter: two columns differ only in their type"):
+        data.recbole(tmp_path / "x.inter")
+    (hundred / "u.user").write_text(U_USER + "22|49\n")
+    with pytest.raises(FileError, match=r"u\.user"):
+        data.movielens(hundred)
+
+
+def test_a_glob_is_one_table_named_after_its_folder(tmp_path):
+    folder = tmp_path / "days"
+    folder.mkdir()
+    for day in (1, 2):
+        (folder / f"{day}.csv").write_text(f"user,item\nu{day},i\n")
+    dataset = data.read(folder / "*.csv")
+    assert dataset.interactions["user"].tolist() == ["u1", "u2"]
+    assert dataset.name == "days"

@@ -116,3 +116,46 @@ def test_tables_that_say_nothing():
         splits.eligible_by_time(items.iloc[:1], "2026-01-01", users=[1])
     with pytest.raises(InputError, match="no user 9"):
         splits.eligible_by_time(items.iloc[:1], 3, users=[1]).items_of(9)
+
+
+@pytest.mark.parametrize(
+    ("items", "at", "options", "error", "words"),
+    [
+        ([1], 3, {}, InputError, "items came as list"),
+        ({"x": [1], "from": [2]}, 3, {}, ColumnError, "no column was recognised as the item"),
+        (
+            {"item": [1], "from": [2], "until": ["2026-01-01"]},
+            3,
+            {},
+            InputError,
+            "from and until are times of different kinds",
+        ),
+        ({"item": [1], "from": [2]}, 3, {"begins": "frm"}, ColumnError, "there is no column 'frm'"),
+        ({"item": [1], "from": [2]}, 3, {"ends": "til"}, ColumnError, "there is no column 'til'"),
+        (
+            {"item": [1], "from": [2]},
+            pd.DataFrame({"user": [1, 2], "time": [1, None]}),
+            {},
+            InputError,
+            "a time is missing",
+        ),
+        (
+            {"item": [1], "from": [2]},
+            pd.DataFrame({"user": [1], "time": ["2026-01-01"]}),
+            {},
+            InputError,
+            "those of the items number",
+        ),
+    ],
+)
+def test_tables_that_do_not_fit_are_told(items, at, options, error, words):
+    items = pd.DataFrame(items) if isinstance(items, dict) else items
+    users = {} if isinstance(at, pd.DataFrame) else {"users": [1]}
+    with pytest.raises(error, match=words):
+        splits.eligible_by_time(items, at, **users, **options)
+
+
+def test_columns_of_times_can_be_named():
+    items = pd.DataFrame({"item": [1, 2, 3], "b": [3, 4, 0], "e": [9, 9, 3]})
+    assert splits.eligible_by_time(items, 3, users=[1], begins="b", ends="e").items_of(1).tolist() == [1]
+    assert splits.eligible_by_time(items, 3, users=[1], ends="e").items_of(1).tolist() == [1, 2]

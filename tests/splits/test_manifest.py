@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 import recsys
 from recsys import splits
-from recsys.errors import ColumnError, FileError, ManifestError, RecsysError
+from recsys.errors import ColumnError, FileError, ManifestError, RecsysError, SplitError
+from recsys.inputs.containers import read_interactions
 from recsys.inputs.files.reader import read_table
 from recsys.kernels.keyed_random import digest
 from recsys.splits.manifest import row_keys
@@ -89,6 +90,26 @@ def test_a_file_that_is_no_manifest(tmp_path, table):
             splits.rerun(path, table)
     with pytest.raises(FileError, match="cannot be read"):
         splits.rerun(tmp_path / "none.json", table)
+    path.write_text("[" * 100_000)
+    with pytest.raises(FileError, match="is not JSON"):
+        splits.rerun(path, table)
+
+
+@pytest.mark.parametrize("name", ["parameters", "input", "parts"])
+@pytest.mark.parametrize("value", [None, [], "text", 3])
+def test_a_manifest_whose_tables_are_none_is_no_manifest(table, name, value):
+    stored = splits.split(table, "leave_last").manifest
+    with pytest.raises(ManifestError, match="not a manifest"):
+        splits.rerun({**stored, name: value}, table)
+    with pytest.raises(ManifestError, match="not a manifest"):
+        splits.rerun({**stored, "parts": {**stored["parts"], "test": value}}, table)
+
+
+@pytest.mark.parametrize("fold", [-1, 2, True, "1", 0.0])
+def test_a_fold_that_does_not_exist_is_named(table, fold):
+    stored = splits.split(table, "k_fold", n_folds=2)[0].manifest
+    with pytest.raises(ManifestError, match="there is no fold"):
+        splits.rerun({**stored, "parameters": {**stored["parameters"], "fold": fold}}, table)
 
 
 def test_the_manifest_says_what_a_reader_needs(table):
@@ -201,3 +222,57 @@ def test_nothing_is_left_of_a_folder_that_cannot_be_written(tmp_path, table):
     with pytest.raises(FileError, match="no table of 500 rows"):
         splits.save(splits.leave_last(table), tmp_path / "out", rows=table.iloc[1:])
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_manifest_that_was_changed_is_told_what_does_not_fit(table):
+    one, several = splits.leave_last(table).manifest, splits.k_fold(table, 2)[0].manifest
+    without = {name: value for name, value in several["parameters"].items() if name != "fold"}
+    with pytest.raises(SplitError, match="k_fold gives several splits"):
+        splits.rerun({**several, "parameters": without}, table)
+    with pytest.raises(SplitError, match="leave_last gives one split"):
+        splits.rerun({**one, "parameters": {**one["parameters"], "fold": 0}}, table)
+    with pytest.raises(ManifestError, match="the part validation is not made any more") as caught:
+        splits.rerun({**one, "parts": {**one["parts"], "validation": one["parts"]["test"]}}, table)
+    assert caught.value.differs == ["validation"]
+    with pytest.raises(ManifestError, match=r"there is no fold 2 of 2\.") as caught:
+        splits.rerun({**several, "parameters": {**several["parameters"], "fold": 2}}, table)
+    assert caught.value.differs == ["fold"]
+
+
+def test_columns_that_are_no_role_are_hashed_by_value_too(table):
+    def of(frame):
+        return splits.random_ratio(frame).manifest["input"]
+
+    rows = table.drop(columns="time").head(4)
+    days = [dt.date(2026, 1, n) for n in (1, 2, 3, 4)]
+    moments = of(rows.assign(day=pd.to_datetime(pd.Series(days, index=rows.index))))
+    assert of(pl.from_pandas(rows).with_columns(day=pl.Series(days))) == moments
+    assert of(rows.assign(day=pd.Categorical(list("abab")))) == of(rows.assign(day=list("abab")))
+    pairs = [[1, 2], [1, 3], [1, 2], [4]]
+    arrays = pd.Series([np.array(pair) for pair in pairs], index=rows.index)
+    assert of(rows.assign(day=arrays)) == of(rows.assign(day=pd.Series(pairs, index=rows.index)))
+    mixed = pd.Series(["a", np.float64("nan"), np.int64(3), None], index=rows.index, dtype=object)
+    assert of(rows.assign(day=mixed)) == of(rows.assign(day=pd.Series(["a", None, 3, ""], index=rows.index)))
+    assert len({of(rows.assign(day=value))["content"] for value in (1, 2, "a", None)}) == 4
+
+
+def test_data_that_is_no_table_is_hashed_by_value():
+    entries = np.array([[1, 2, 10], [1, 3, 11], [2, 2, 12], [2, 4, 13]])
+    columns = {"user": 0, "item": 1, "time": 2}
+    named = pd.DataFrame(entries, columns=list(columns))
+    whole = splits.leave_last(named).manifest["input"]
+    for kind in (np.int32, object):
+        assert splits.leave_last(entries.astype(kind), columns=columns).manifest["input"] == whole
+    moments = named.assign(time=pd.to_datetime(named["time"], unit="s"))
+    ours = splits.leave_last(read_interactions(moments))
+    assert ours.manifest["input"] == splits.leave_last(moments).manifest["input"] != whole
+    assert ours.manifest["columns"] == ["user", "item", "time"]
+
+
+def test_parameters_of_any_type_are_written_as_json():
+    rows = pd.DataFrame({"who": [1, 1, 2, 2], "item": [1, 2, 1, 3], "time": [1, 2, 3, 4]})
+    made = splits.rolling_windows(rows, np.int64(1), n_windows=1, columns={"user": "who"})[0]
+    stored = json.loads(splits.to_json(made.manifest))
+    assert stored["parameters"]["columns"] == {"user": "who"}
+    assert stored["parameters"]["length"] == 1
+    assert repr(splits.rerun(stored, rows)) == repr(made)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import math
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import get_args, get_overloads, get_type_hints
@@ -16,16 +15,14 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 import recsys
 from oracles import splits as oracle
 from recsys import splits
-from recsys.cli import app
 from recsys.cli.protocol import run_protocol
-from recsys.errors import RecsysWarning, SplitError, UnknownNameError
+from recsys.errors import InputError, RecsysWarning, SplitError, UnknownNameError
 from recsys.kernels.keyed_random import id_keys, pair_keys
 from recsys.types import Ids
 
@@ -364,7 +361,7 @@ def newest_rows():
     del splits.STRATEGIES["newest_rows"]
 
 
-def test_a_new_strategy_is_found_everywhere(newest_rows, table, tmp_path, monkeypatch):
+def test_a_new_strategy_is_found_everywhere(newest_rows, table, tmp_path, monkeypatch, command):
     """By `split`, by the command with its help and options, and by protocol files."""
     assert len(recsys.split(table, "newest_rows", 7).test) == 7
     assert recsys.splits.newest_rows is newest_rows
@@ -373,17 +370,15 @@ def test_a_new_strategy_is_found_everywhere(newest_rows, table, tmp_path, monkey
         recsys.split(table, "newest_row")
     monkeypatch.chdir(tmp_path)
     table.to_csv("events.csv", index=False)
-    run = partial(CliRunner().invoke, app.cli)
-    shown = run(["split", "--help"]).output
+    shown = command("split", "--help").output
     assert "newest_rows        the newest rows of all" in shown
     assert "--n-rows VALUE" in shown
-    done = run(["split", "events.csv", "--how", "newest_rows", "--n-rows", "7", "-o", "parts"])
+    done = command("split", "events.csv", "--how", "newest_rows", "--n-rows", "7", "-o", "parts")
     assert done.exit_code == 0, done.output
     assert len(pd.read_csv("parts/test.csv")) == 7
-    assert "needs --n-rows" in run(["split", "events.csv", "--how", "newest_rows", "-o", "more"]).stderr
-    assert (
-        "means nothing" in run(["split", "events.csv", "--how", "k_fold", "--n-rows", "7", "-o", "x"]).stderr
-    )
+    assert "needs --n-rows" in command("split", "events.csv", "--how", "newest_rows", "-o", "more").stderr
+    done = command("split", "events.csv", "--how", "k_fold", "--n-rows", "7", "-o", "x")
+    assert "means nothing" in done.stderr
     protocol = """
         [data]
         interactions = "events.csv"
@@ -556,3 +551,47 @@ def test_entries_stored_twice_are_added_up_with_a_word():
     with pytest.warns(RecsysWarning, match="1 entries of the matrix are stored again"):
         (train, test), *_ = splits.leave_one_out_matrices(twice)
     assert (train + test).toarray().tolist() == [[0.0, 3.0, 4.0]]
+
+
+def test_two_borders_in_time_and_what_does_not_go_together():
+    rows = pd.DataFrame({"user": [1, 1, 2, 2], "time": [1, 2, 3, 4]})
+    split = splits.global_temporal(rows, at=4, validation_at=2)
+    assert sides_of(split) == ["train", "validation", "validation", "test"]
+    # Without a column of items only users are counted, and the other way round.
+    assert split.counts["users"] == {"input": 2, "train": 1, "validation": 2, "test": 1}
+    assert "items" not in split.counts
+    assert "users" not in splits.global_temporal(rows.rename(columns={"user": "item"})).counts
+    for options, words in (
+        ({"at": 4, "test": 0.5}, "a border comes from at= or from test=, not from both"),
+        ({"at": 4, "validation": 0.5}, "not from both"),
+        ({"validation_at": 2}, "validation_at= needs at="),
+        ({"at": 4, "validation_at": 4}, "validation_at=4 is not before at=4"),
+    ):
+        with pytest.raises(SplitError, match=words):
+            splits.global_temporal(rows, **options)
+    with pytest.raises(SplitError, match=r"there is no part 'tset'\. Parts are train, test, excluded"):
+        splits.global_temporal(rows).mask("tset")
+
+
+def test_dicts_of_single_items_and_of_arrays_come_back_as_they_came():
+    users = {1: np.array([3, 4]), 2: np.array([3, 5, 6])}
+    split = splits.leave_last(users)
+    assert {user: part.tolist() for user, part in split.train.items()} == {1: [3], 2: [3, 5]}
+    assert {user: (part.dtype, part.tolist()) for user, part in split.test.items()} == {
+        1: (np.dtype(np.int64), [4]),
+        2: (np.dtype(np.int64), [6]),
+    }
+    for single in ({1: "ab", 2: "b", 3: "c"}, {1: 5, 2: 6, 3: 7}):
+        train, test = splits.random_ratio(single, 1)
+        assert len(test) == 1
+        assert train | test == single
+
+
+def test_folds_of_matrices_can_be_sliced_and_must_be_of_a_matrix():
+    folds = splits.leave_one_out_matrices(np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1]]))
+    (train, test), *more = folds[1:]
+    assert (train.nnz, test.nnz, len(more)) == (5, 1, 1)
+    assert test.toarray().sum(axis=1).tolist() == [0, 1, 0]
+    assert (train + test).toarray().tolist() == [[1, 1, 0], [0, 1, 1], [1, 0, 1]]
+    with pytest.raises(InputError, match="the matrix came as list"):
+        splits.leave_one_out_matrices([1, 2])

@@ -77,7 +77,8 @@ def highest_grade(question):
     """Step 1: the highest grade of the truth as given, unless it is set."""
     if question.conventions["max_grade"] is not None:
         return question.conventions["max_grade"]
-    return max((grade for grades in question.truth.values() for grade in grades.values()), default=1)
+    highest = max((grade for grades in question.truth.values() for grade in grades.values()), default=1)
+    return highest if highest > 0 else 1
 
 
 def prepared(question):

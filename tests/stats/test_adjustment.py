@@ -343,6 +343,11 @@ def test_refusals(world) -> None:
         compared(new, old, covariates=age, covariate_means={"years": 1.0})
     with pytest.raises(InputError, match="finite"):
         compared(new, old, covariates=age, covariate_means={"age": math.nan})
+    for means in (0.5, {"age": "young"}):
+        with pytest.raises(InputError, match="covariate_means came as"):
+            compared(new, old, covariates=age, covariate_means=means)
+    with pytest.raises(InputError, match="stratum_shares came as"):
+        compared(new, old, strata=age, stratum_shares=[0.5, 0.5])
     with pytest.raises(InputError, match="too few"):
         compared(new[:3], old[:3], covariates=age)
     parts = [np.arange(30), np.arange(30, 60)]

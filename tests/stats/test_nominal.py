@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import sys
+import typing
 from dataclasses import asdict
 from pathlib import Path
 
@@ -11,7 +13,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from recsys.stats import Interval
+import recsys
+from recsys.comparison.compare import CompareOptions
+from recsys.debias import policy_values, propensity_metrics
+from recsys.stats import Interval, comparison_table, intervals, multiple_comparisons, sampled, sequential
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "nominal.py"
 
@@ -64,10 +69,47 @@ def test_no_answer_is_not_wrong(nominal):
     assert nominal.verdict({30: tally["interval"]}, 0.05) == "holds; mostly no answer at 30"
 
 
-def test_the_grid_names_every_cell_once_and_keeps_every_promise_in_the_table(nominal):
+def test_the_grid_names_every_cell_once_and_has_a_cell_for_every_promise(nominal):
     cells = nominal.grid()
     assert len({one.name for one in cells}) == len(cells)
-    assert {one.family for one in cells} == set(nominal.FAMILIES)
+    small = {}
+    for one in sorted(cells, key=lambda one: one.n):
+        small.setdefault(one.family, one)
+    assert set(small) == set(nominal.FAMILIES)
+    lines = [one.run(2) for one in [*small.values(), cell(nominal, "sampled ranks: ranks of Zipf 0.7, 1000")]]
+    lines.append(cell(nominal, "different: ndcg@10, 70% zeros, correlation 0.8, 300").run(2))  # has power
+    assert {promise for line in lines for promise in line["rates"]} == set(nominal.PROMISES)
+
+
+def test_every_test_interval_correction_and_estimator_has_a_promise(nominal):
+    """Whoever adds one to its registry says in PROMISES how often it may be wrong, and simulates it."""
+    offered = {
+        *set(comparison_table.TESTS) - {"t"},  # t is the default test, interval and difference
+        *(f"interval, {method}" for method in set(intervals.METHODS) - {"t"}),
+        *(f"difference, {method}" for method in set(intervals.METHODS) - {"t"}),
+        *set(multiple_comparisons.CORRECTIONS) - {"none"},
+        *(f"effect, {effect}" for effect in comparison_table.EFFECTS),
+        *sequential.SPENDING,
+        *sampled.METHODS,
+        *policy_values.ESTIMATORS,
+        *(f"observed, {estimator}" for estimator in propensity_metrics.ESTIMATORS),
+    }
+    assert offered <= set(nominal.PROMISES)
+    choices = typing.get_type_hints(CompareOptions)
+    assert set(typing.get_args(choices["correction"])) <= {*nominal.PROMISES, "none"}
+    kinds = typing.get_args(inspect.signature(recsys.ab, eval_str=True).parameters["sequential"].annotation)
+    named = {name for kind in kinds for name in typing.get_args(kind)}
+    assert named <= set(nominal.PROMISES)
+
+
+def test_what_is_documented_not_to_hold_says_why(nominal):
+    lines = [
+        {"world": world, "n": 30, "rates": {"sign": asdict(nominal.Rate(400, 1000))}}
+        for world in ("ndcg@10, other shape, correlation 0.8", "hit, 2%")
+    ]
+    text = nominal.table(lines)
+    assert "**off by 35.0 at 30; documented: it does not test the mean, and warns**" in text
+    assert "**off by 35.0 at 30**" in text
 
 
 def test_a_cell_depends_on_its_name_alone(nominal):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from recsys.errors import NoRowsError
 from recsys.stats import paired_sums
 from recsys.stats.effects import d_z
 from recsys.stats.paired_sums import PairedSums
@@ -86,3 +87,64 @@ def test_rare_values_may_be_counted():
     bounds = mean_bounds(levels, -1, 1, counts=counts), mean_bounds(values, -1, 1)
     for counted, repeated in (lifts, bounds):
         assert (counted.low, counted.high) == pytest.approx((repeated.low, repeated.high), rel=1e-9)
+
+
+def test_what_was_not_kept_is_refused(monkeypatch):
+    first, second = np.linspace(0.0, 1.0, 80), np.linspace(0.0, 1.0, 80)[::-1]
+    few = summed(np.append(first[:59], np.zeros(9)), np.zeros(68), 3)
+    assert len(few.differing()[0]) == 58  # the first of 59 numbers is 0
+    assert few.differing()[1].tolist() == first[1:59].tolist()
+    assert len(summed(first[:60], np.zeros(60), 3).differing()[1]) == 59
+    with pytest.raises(NoRowsError):
+        summed(first[:61], np.zeros(61), 3).differing()
+    assert [side.counts.sum() for side in few.pair_levels()] == [68.0, 68.0]
+    few.wants_pairs = False
+    with pytest.raises(NoRowsError):
+        few.pair_levels()
+    monkeypatch.setattr(paired_sums, "_MOST_LEVELS", 5)
+    monkeypatch.setattr(paired_sums, "_MOST_PAIRS", 5)
+    many = summed(first, second, 3)
+    assert not many.is_known
+    for refused in (many.levels, many.pair_levels, many.values_seen):
+        with pytest.raises(NoRowsError):
+            refused()
+
+
+@pytest.mark.parametrize("most", [1 << 16, 3])
+def test_parts_have_the_state_of_the_whole(most, monkeypatch):
+    monkeypatch.setattr(paired_sums, "_MOST_LEVELS", most)
+    first, second = np.round(np.sin(np.arange(90.0)), 1), np.round(np.cos(np.arange(90.0) / 3), 1)
+    parts = []
+    for at in np.array_split(np.arange(90), 4):
+        parts.append(PairedSums((0.1, 0.2), dead_zone=0.3))
+        parts[-1].add(first[at], second[at], at)
+    together = PairedSums.from_states([part.state() for part in parts])
+    whole = PairedSums((0.1, 0.2), dead_zone=0.3)
+    whole.add(first, second, np.arange(90))
+    whole.look_again(first, second)
+    for part, at in zip(parts, np.array_split(np.arange(90), 4), strict=True):
+        part._sums, part._ends, part.n_cases = whole._sums, whole._ends, whole.n_cases
+        part._levels, part._head = whole._levels, whole._head
+        part.look_again(first[at], second[at])
+    together.take_looks([part.state() for part in parts])
+    assert together.estimate() == whole.estimate() == pytest.approx((first - second).mean())
+    assert together.side_estimates() == whole.side_estimates()
+    assert together.n_cases == 90
+    assert together.count_differing() == whole.count_differing()
+    difference = first - second
+    wins, losses = int((difference > 0.3 + 1e-9).sum()), int((difference < -0.3 - 1e-9).sum())
+    assert together.wins_ties_losses(0.3) == whole.wins_ties_losses(0.3) == (wins, 90 - wins - losses, losses)
+    assert together.spread().skewness() == pytest.approx(whole.spread().skewness())
+    assert together.spread().tails() == pytest.approx(whole.spread().tails())
+
+
+def test_a_constant_side_has_no_variance():
+    first, second = np.full(6, 0.1 + 0.2), np.array([0.5, 0.2, 0.9, 0.1, 0.3, 0.7])
+    sides = summed(first, second, 2).side_estimates()
+    assert sides.variances[:2] == (0.0, 0.0)
+    assert sides.variances[2] == pytest.approx(second.var(ddof=1) / 6)
+    other = summed(second, first, 2).side_estimates()
+    assert other.variances[1:] == (0.0, 0.0)
+    both = summed(second, second**2, 2).side_estimates()
+    assert both.variances[1] == pytest.approx(np.cov(second, second**2)[0, 1] / 6)
+    assert both.df == 5

@@ -171,7 +171,7 @@ VALUES: dict[str, Value] = {
     "all masked": lambda: np.ma.masked_all((2, 2)),
     "masked constant": lambda: np.ma.masked,
     "float matrix": lambda: np.array([[0.1, 0.9], [0.5, 0.2], [0.3, 0.3]]),
-    "NaT": lambda: np.datetime64("NaT"),
+    "NaT": lambda: np.datetime64("NaT", "s"),
     "pandas NaT": lambda: pd.NaT,
     "pandas NA": lambda: pd.NA,
     "datetime64": lambda: np.datetime64("2020-01-01"),
@@ -315,9 +315,10 @@ def _then(make: Callable[..., Any], *arguments: Any, **options: Any) -> Callable
 
 def _of_scalars(table: Any, columns: Mapping[str, list[Any]]) -> Any:
     """A table of polars or Arrow, whose own readers end the process for some cells that hold others."""
-    no_cells = (list, tuple, dict, Decimal, sp.sparray, sp.spmatrix)
-    if any(isinstance(cell, no_cells) for cells in columns.values() for cell in cells):
-        raise TypeError("not a cell of a table")
+    for cell in (cell for cells in columns.values() for cell in cells):
+        holds_others = hasattr(cell, "__len__") and not isinstance(cell, str | bytes)
+        if holds_others or isinstance(cell, Decimal | sp.sparray | sp.spmatrix):
+            raise TypeError("not a cell of a table")
     return table(columns)
 
 
@@ -698,6 +699,97 @@ RATING: dict[str, Entry] = {
     ),
 }
 
+RUN = {1: [(1, 0.9), (2, 0.5)], 2: [(3, 0.8), (4, 0.1)]}
+VISITS = {"user": [*"abcdefgh"], "item": [*"xyxyxyxy"], "score": [1.0, 0.0, 2.0, 1.0, 0.0, 0.0, 1.0, 3.0]}
+
+OTHERS: dict[str, Entry] = {
+    "fuse runs": lambda v: partial(recsys.fuse, v),
+    "fuse run": lambda v: partial(recsys.fuse, [RUN, v]),
+    "fuse score": lambda v: partial(recsys.fuse, [RUN, {1: [(1, v), (2, 0.5)]}], "comb_sum"),
+    **{
+        f"fuse {name}": lambda v, name=name: partial(recsys.fuse, [RUN, LISTS], **{name: v})
+        for name in ("method", "norm", "missing", "columns", "k")
+    },
+    "fuse weights": lambda v: partial(recsys.fuse, [RUN, LISTS], "wsum", weights=v),
+    "fuse trained": lambda v: partial(recsys.fuse, [RUN, RUN], "mapfuse", map_scores=v),
+    "fuse trained of a run": lambda v: partial(recsys.fuse, [RUN, RUN], "posfuse", probs=[v, v]),
+    "tune_fusion runs": lambda v: partial(recsys.tune_fusion, v, TRUTH),
+    "tune_fusion run": lambda v: partial(recsys.tune_fusion, [RUN, v], TRUTH),
+    "tune_fusion truth": lambda v: partial(recsys.tune_fusion, [RUN, RUN], v, trials=[(0.5, 0.5)]),
+    **{
+        f"tune_fusion {name}": lambda v, name=name: partial(
+            recsys.tune_fusion, [RUN, RUN], TRUTH, **{"trials": [(0.5, 0.5), (0.1, 0.9)], name: v}
+        )
+        for name in ("method", "metric", "norm", "conventions", "trials", "missing", "columns")
+    },
+    "ab frame": lambda v: partial(recsys.ab, v, unit="user", variant="item", metric="score"),
+    **{
+        f"ab of {column}": lambda v, column=column: partial(
+            recsys.ab, changed(VISITS, column, v), unit="user", variant="item", metric="score"
+        )
+        for column in VISITS
+    },
+    **{
+        f"ab {name}": lambda v, name=name: partial(
+            recsys.ab,
+            pd.DataFrame(VISITS),
+            **{"unit": "user", "variant": "item", "metric": "score", name: v},
+        )
+        for name in (
+            "unit",
+            "variant",
+            "metric",
+            "control",
+            "shares",
+            "covariate",
+            "sequential",
+            "expected_effect",
+            "correction",
+            "confidence",
+            "mixed",
+        )
+    },
+    "conform implementation": lambda v: partial(recsys.conform, v, "mrr", decisions=[]),
+    "conform answer": lambda v: partial(recsys.conform, lambda *_, **__: v, "mrr", decisions=[]),
+    **{
+        f"conform {name}": lambda v, name=name: partial(
+            recsys.conform, lambda *_, **__: 0.5, **{"metrics": "mrr", "decisions": [], name: v}
+        )
+        for name in ("decisions", "tolerance", "timeout")
+    },
+    "conform metric": lambda v: partial(recsys.conform, lambda *_, **__: 0.5, [v], decisions=[]),
+    "identify implementation": lambda v: partial(recsys.identify, v, "mrr"),
+    "identify answer": lambda v: partial(recsys.identify, lambda *_, **__: v, "mrr"),
+    "identify answers": lambda v: partial(recsys.identify, metric="mrr", answers=v),
+    **{
+        f"identify {name}": lambda v, name=name: partial(
+            recsys.identify, lambda *_, **__: 0.5, **{"metric": "mrr", name: v}
+        )
+        for name in ("metric", "tolerance", "timeout")
+    },
+    "bench data": lambda v: partial(recsys.bench, v, baselines=["popularity"], trials=1),
+    "bench model": lambda v: partial(
+        recsys.bench, pd.DataFrame(EVENTS), models={"mine": v}, baselines=["popularity"], trials=1
+    ),
+    **{
+        f"bench {name}": lambda v, name=name: partial(
+            recsys.bench, pd.DataFrame(EVENTS), **{"baselines": ["popularity"], "trials": 1, name: v}
+        )
+        for name in (
+            "models",
+            "split",
+            "baselines",
+            "headline",
+            "items",
+            "trials",
+            "relevant_from",
+            "columns",
+            "ids",
+            "seed",
+        )
+    },
+}
+
 ENTRIES: dict[str, Entry] = {
     **EVALUATE,
     **OPTIONS,
@@ -707,6 +799,7 @@ ENTRIES: dict[str, Entry] = {
     **COMPARISON,
     **DATA,
     **RATING,
+    **OTHERS,
 }
 
 # --- how a call ended -----------------------------------------------------------------------------------

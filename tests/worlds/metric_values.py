@@ -81,10 +81,10 @@ def correlated(rng: np.random.Generator, shape: tuple[int, ...], correlation: fl
 
 
 @cache
-def _evaluated(metric: str, columns: int) -> Evaluation:
+def _evaluated(metric: str, columns: int, aggregate: str) -> Evaluation:
     names = [f"{metric}@{k}" for k in range(1, columns + 1)]
     items = {"items": {"price": {0: 1.0, 1: 1.0}}} if metric == "value" else {}
-    return recsys.evaluate({0: [0], 1: [0]}, {0: [0], 1: [1]}, names, **items)
+    return recsys.evaluate({0: [0], 1: [0]}, {0: [0], 1: [1]}, names, aggregate=aggregate, **items)
 
 
 def evaluation_of(
@@ -93,9 +93,12 @@ def evaluation_of(
     *,
     clusters: np.ndarray | None = None,
     weights: np.ndarray | None = None,
+    first_id: int = 0,
+    aggregate: str = "mean",
 ) -> Evaluation:
     """An evaluation whose columns, `metric`@1, @2, …, are these rows: as many worlds in one call."""
-    base = _evaluated(metric, len(rows))
+    base = _evaluated(metric, len(rows), aggregate)
     columns = dict(zip(base, rows, strict=True))
-    per_case = PerCase(np.arange(rows.shape[1]), columns, clusters, weights)
+    ids = np.arange(first_id, first_id + rows.shape[1])
+    per_case = PerCase(ids, columns, clusters, weights)
     return Evaluation(replace(base.partial, per_case=per_case), base.requests, base.conventions)

@@ -100,6 +100,18 @@ def test_item_mad_is_the_difference_of_what_an_item_gets():
     assert value("item_mad(by=maker)@2") == pytest.approx((5 / 3 - 3 / 3) / 4)
 
 
+def test_user_mad_is_the_difference_between_groups_of_users():
+    groups = {1: "young", 2: "young", 3: "middle", 4: "old"}
+    result = recsys.evaluate(LISTS, TRUTH, ["recall@2", "mrr"], by=groups)
+    # recall@2: 1/2 and 1/2 of the young, 1/2 of the middle, 1 of the old
+    assert recsys_more_metrics.user_mad(result, "recall@2") == pytest.approx((0 + 1 / 2 + 1 / 2) / 3)
+    assert recsys_more_metrics.user_mad(result, "mrr") == pytest.approx((0 + 1 / 2 + 1 / 2) / 3)
+    one = recsys.evaluate(LISTS, TRUTH, ["mrr"], by=dict.fromkeys(LISTS, "all"))
+    assert recsys_more_metrics.user_mad(one, "mrr") == 0.0
+    with pytest.raises(recsys.errors.InputError, match="by="):
+        recsys_more_metrics.user_mad(recsys.evaluate(LISTS, TRUTH, ["mrr"]), "mrr")
+
+
 def test_parts_merge_into_the_whole():
     asked = ["efd@2", "half_life_utility@2", "rsp(by=maker)@2", "opportunity(by=maker, group=a)@2"]
     evaluator = recsys.Evaluator(asked, **CONTEXT)

@@ -68,9 +68,4 @@ def check(
     """
     if area not in AREAS:
         raise UnknownNameError("area", area, AREAS)
-
-    def register(run: Callable[[Evidence], CheckResult]) -> Callable[[Evidence], CheckResult]:
-        CHECKS[run.__name__] = Check(run.__name__, needs, run, area)
-        return run
-
-    return register
+    return CHECKS.adding(lambda run: Check(run.__name__, needs, run, area))

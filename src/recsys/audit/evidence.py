@@ -6,7 +6,6 @@ times) becomes a finding. Values derived from the rows are cached.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,7 +15,7 @@ import numpy as np
 
 from recsys.audit.findings import Finding
 from recsys.conventions.decisions import Conventions
-from recsys.errors import FloatIdWarning, InputError, RecsysError, RecsysWarning
+from recsys.errors import FloatIdWarning, InputError, RecsysError, RecsysWarning, hush
 from recsys.evaluation.run import load_ranking
 from recsys.inputs.files import read_file
 from recsys.inputs.frames import as_frame, detect_columns, encode_column
@@ -349,14 +348,12 @@ def _read_table(data: Any, name: str, columns: Mapping[str, Any] | None) -> tupl
     if isinstance(data, str | Path):
         data = read_file(data, "truth", columns=columns)
     table = as_interaction_table(data, columns)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", FloatIdWarning)
+    with hush(RecsysWarning) as caught:
         users, user = table.ids("user")
         items, item = table.ids("item")
     findings = []
-    for warning in caught:
-        if issubclass(warning.category, FloatIdWarning):
-            message = str(warning.message)
+    for category, message in caught:
+        if issubclass(category, FloatIdWarning):
             findings.append(
                 Finding(
                     "float_ids",
@@ -368,8 +365,6 @@ def _read_table(data: Any, name: str, columns: Mapping[str, Any] | None) -> tupl
                     "whole numbers or text.",
                 )
             )
-        elif not issubclass(warning.category, RecsysWarning):
-            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     # {user: [items]} has an order, but no time that could be compared across users.
     time = (
         table.role("time")

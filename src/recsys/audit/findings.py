@@ -168,7 +168,7 @@ def _wrap(text: str) -> str:
 def _json_value(value: Any) -> Any:
     """A value as JSON can hold it, nested ones included; None for NaN."""
     if isinstance(value, np.generic):
-        return value.item()
+        value = value.item()
     if isinstance(value, Mapping):
         return {str(k): _json_value(v) for k, v in value.items()}
     if isinstance(value, list | tuple):

@@ -6,7 +6,6 @@ that did not run. All work is on whole arrays, so a million rows take seconds.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -18,7 +17,7 @@ from recsys.audit.check_registry import AREAS, CHECKS, NEEDS
 from recsys.audit.evidence import Evidence, gather_evidence
 from recsys.audit.findings import Audit, Finding
 from recsys.conventions.decisions import AnyConventions, Conventions
-from recsys.errors import CutoffError, InputError, RecsysError, RecsysWarning
+from recsys.errors import CutoffError, InputError, RecsysError, RecsysWarning, hush
 from recsys.evaluation.run import load_ranking
 
 
@@ -124,8 +123,7 @@ def _run_checks(e: Evidence, names: list[str], findings: list[Finding]) -> Audit
             skipped[name] = missing[0]
             continue
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", RecsysWarning)  # the audit reports the same as findings
+            with hush(RecsysWarning):  # the audit reports the same as findings
                 result = check.run(e)
         except RecsysError as error:
             skipped[name] = str(error)

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import click
 
-from recsys import Registry, __version__
+import recsys
+from recsys import Registry
 from recsys.cli.error_messages import exit_on_errors
 
 
@@ -128,11 +129,14 @@ class LazyGroup(click.Group):
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="`recsys VERB --help` describes a verb.",
 )
-@click.version_option(__version__, message="recsys %(version)s")
+@click.option("--version", is_flag=True, help="Show the version and exit.")
 @click.option("--debug", is_flag=True, help="Show the whole traceback of an error.")
 @click.pass_context
-def cli(ctx: click.Context, *, debug: bool) -> None:
+def cli(ctx: click.Context, *, version: bool, debug: bool) -> None:
     """Evaluate recommender systems: every ranking metric, under named conventions."""
     del debug
+    if version:
+        click.echo(f"recsys {recsys.__version__}")
+        ctx.exit()
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())

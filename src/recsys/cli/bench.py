@@ -11,7 +11,6 @@ import json
 import math
 import os
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -24,18 +23,19 @@ from recsys.audit import Audit, Finding, audit
 from recsys.cli.bench_plan import PARTS, BenchPlan, Remark, make_plan, plan_of_folder, read_events
 from recsys.comparison.compare import Comparison, compare
 from recsys.conventions.decisions import Conventions
-from recsys.errors import InputError, MissingExtraError, SplitError, TieWarning
+from recsys.errors import InputError, MissingExtraError, SplitError, TieWarning, hush
 from recsys.evaluation import tables
 from recsys.evaluation.evaluate import evaluate, recommend
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.run import load_ranking
-from recsys.inputs.ids import IdKind
+from recsys.inputs.ids import ID_KINDS, IdKind
+from recsys.kernels.keyed_random import check_seed
 from recsys.metrics.registry import Request, metric_set, set_requests
 from recsys.models.model_files import fingerprint
 from recsys.models.trainable import TRAINABLE, Trainable, tune
 from recsys.report.decision import Decision, decide
 from recsys.report.report_data import ReportData, gather_report_data, verdict_word
-from recsys.stats.inference_results import notes_only
+from recsys.stats.inference_results import check_choice, check_choices, is_number, is_whole, notes_only
 from recsys.types import Interactions, Lists, cached_property
 
 __all__ = ["Bench", "bench"]
@@ -104,8 +104,7 @@ class Bench(tables.Tabled):
     def add(self, name: str, source: Any, requests: Sequence[str], conventions: Conventions) -> None:
         """Evaluate lists, or what ranks the catalogue, for the users of the test."""
         is_ready = isinstance(source, Lists)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", TieWarning)
+        with hush(TieWarning):
             self.evaluations[name] = evaluate(
                 source, self.test, requests, seen=self.history, train=self.history, conventions=conventions,
                 catalogue=self.catalogue if is_ready else None,
@@ -294,6 +293,13 @@ def bench(
     >>> sorted(result.evaluations), result.plan.how
     (['item-knn', 'popularity'], 'leave_last')
     """
+    if not is_whole(trials) or trials < 0:
+        raise InputError(f"trials is {trials!r}.", hint="Pass a whole number, such as 8.")
+    if relevant_from is not None and not is_number(relevant_from):
+        raise InputError(f"relevant_from is {relevant_from!r}.", hint="Pass a rating, such as 4.")
+    check_choice("value of ids", ids, ID_KINDS)
+    seed = check_seed(seed)
+    relevant_from = None if relevant_from is None else float(relevant_from)
     plan = _read_plan(data, split, ids, columns=columns, relevant_from=relevant_from, seed=seed)
     test = plan.held_out("test")
     if test is None:
@@ -302,7 +308,7 @@ def bench(
             hint="Users need a row to learn from and a row to predict.",
         )
     requests = set_requests("bench", _K)
-    asked = Request.parse(headline or requests[0])
+    asked = Request.parse(requests[0] if headline is None else headline)
     requests = tuple(dict.fromkeys((str(asked), *requests)))
     result = Bench(plan, str(asked), test, plan.history("train", "validation"), items=items)
     in_curves = set(metric_set("bench")) & set(metric_set("headline"))
@@ -396,8 +402,14 @@ def _find_leak(name: str, model: Any, result: Bench) -> list[Finding]:
 
 def _baseline_names(baselines: Sequence[str] | None, models: Mapping[str, Any] | None) -> list[str]:
     """The baselines to run, popularity among them; a model of the same name is an error."""
-    names = list(TRAINABLE.load_plugins()) if baselines is None else [BASELINE, *baselines]
+    names = list(TRAINABLE.load_plugins())
+    if baselines is not None:
+        names = [BASELINE, *check_choices("baseline", baselines, names)]
+    if not isinstance(models, Mapping | None):
+        raise InputError(f"models came as {type(models).__name__}.", hint="Pass {name: model}.")
     for name in models or ():
+        if not isinstance(name, str):
+            raise InputError(f"a model is called {name!r}.", hint="Name models by text: {name: model}.")
         if name in names:
             raise InputError(f"a model is called {name!r}, as a baseline is.", hint="Give it another name.")
     return list(dict.fromkeys(names))

@@ -210,7 +210,7 @@ def files_by_model(paths: Sequence[str], names: Sequence[str]) -> dict[str, Mode
         saved = [None if file.result is None else file.result.name for file in files]
         short = [name or file.stem for name, file in zip(saved, files, strict=True)]
         for name, model, file in zip(saved, short, files, strict=True):
-            place = file.path if file.path == "-" else str(Path(file.path).with_suffix(""))
+            place = file.path if file.path == "-" else str(Path(file.path).parent / Path(file.path).stem)
             full = place if name in (None, file.stem) else f"{name} ({place})"
             models.append(model if short.count(model) == 1 else full)
         if len(set(models)) < len(models):  # als.csv and als.json

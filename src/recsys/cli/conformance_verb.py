@@ -14,7 +14,7 @@ from recsys.cli.output import print_json, print_page
 
 
 @click.command("conform", cls=VerbCommand)
-@click.argument("command", required=False, metavar="[COMMAND]")
+@click.argument("command", nargs=-1, metavar="[COMMAND …]")
 @click.option(
     "-m", "--metric", "metrics", multiple=True, help="Such as ndcg, without @k; repeatable; all by default."
 )
@@ -28,7 +28,7 @@ from recsys.cli.output import print_json, print_page
 @shared_options.json_option
 def conform_command(
     *,
-    command: str | None,
+    command: tuple[str, ...],
     metrics: tuple[str, ...],
     decisions: tuple[str, ...],
     default_only: bool,
@@ -40,27 +40,30 @@ def conform_command(
     """Exit with 0 if COMMAND gives the numbers of the standard, else with 1.
 
     COMMAND reads one question per line, as JSON, and prints {"value": …} for each:
-    recsys conform "node evaluator.mjs" -m ndcg -m recall
+    recsys conform -m ndcg -m recall -- node evaluator.mjs
     """
     from recsys.comparison.conformance import ask_for, conform
     from recsys.comparison.standard import TOLERANCE
 
     if default_only and decisions:
         raise click.UsageError("--default-only and --decision exclude each other.")
-    if vectors == (command is not None):
+    if vectors == bool(command):
         raise click.UsageError("Name a COMMAND, or ask for --vectors.")
     known = () if default_only else decisions or None
-    if command is None:
+    if not command:
         for vector in ask_for(metrics or None, known):
             click.echo(json.dumps({**vector.question(), "expected": vector.expected}))
         return
     result = conform(
-        command,
+        command[0] if len(command) == 1 else list(command),
         metrics or None,
         decisions=known,
         tolerance=TOLERANCE if tolerance is None else tolerance,
         timeout=timeout,
     )
-    print_json(result.to_json()) if as_json else print_page(result)
+    if as_json:
+        print_json(result.to_json())
+    else:
+        print_page(result, wording=lambda note: note.replace("decisions=[]", "--default-only"))
     if not result:
         sys.exit(FAILED)

@@ -115,12 +115,13 @@ def _read_catalogue(path: str, files: FileOptions) -> Any:
     """Item ids: one per line (.txt), or a table with an item column."""
     import pandas as pd
 
+    from recsys.inputs.files.formats import read_text_file
     from recsys.inputs.frames import find_columns
     from recsys.inputs.ids import convert_ids, encode_strings
 
     try:
         if path.endswith(".txt"):
-            lines = Path(path).read_text(encoding=files.encoding).splitlines()
+            lines = read_text_file(path, files.encoding).splitlines()
             frame = pd.DataFrame({"item": [line for line in lines if line]})
         else:
             frame = shared_options.read_cells(path, files.encoding)

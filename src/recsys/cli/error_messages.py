@@ -56,6 +56,10 @@ _OPTION_WORDING: tuple[tuple[str, str], ...] = (
     (r"\bper_user=(?:'([^']*)'|(?=[ ,.)]|$))", r"--per-user-to \1"),
     (r"\b(memory|checkpoint)=(?:'([^']*)'|(?=[ ,.)]|$))", r"--\1 \2"),
     (r"\bon_tie='(\w+)'", r"--on-tie \1"),
+    (r"needs weights=\. recsys\.tune_fusion", r"needs --weights, one per file. recsys.tune_fusion"),
+    (r"needs (\w+)=\. recsys\.tune_fusion", r"needs --param \1=NUMBER. recsys.tune_fusion"),
+    (r"recsys\.tune_fusion\(runs, truth[^)]*\) finds it", "--tune-on FILE … --truth FILE finds it"),
+    (r'\b(missing|norm)="([\w-]+)"', r"--\1 \2"),
     (r"\bbad_rows='(\w+)'", r"--bad-rows \1"),
     (r"\b(short|unit)='(\w+)'", r"--\1 \2"),
     (r", or (covariate_means|stratum_shares)=", ""),
@@ -118,6 +122,9 @@ def exit_on_errors(*, debug: bool) -> Iterator[None]:
     except OSError as error:
         file = f"{error.filename}: " if error.filename else ""
         text = f"{file}{error.strerror or error}. Check the path, its permissions and the space left."
+        _exit_with(text, DATA, debug=debug)
+    except MemoryError:
+        text = "there is not enough memory. recsys evaluate --memory SIZE reads tables piece by piece."
         _exit_with(text, DATA, debug=debug)
     except Exception as error:  # noqa: BLE001 - the last line of defence
         text = f"{type(error).__name__}: {error}. This is a defect; recsys --debug … shows where."

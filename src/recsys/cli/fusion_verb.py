@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,6 +15,7 @@ from recsys.cli.error_messages import note, print_warnings
 from recsys.cli.option_sections import VerbCommand
 from recsys.cli.output import check_target, print_csv
 from recsys.cli.shared_options import FileOptions
+from recsys.errors import RecsysError
 
 
 @click.command("fuse", cls=VerbCommand)
@@ -54,13 +58,15 @@ from recsys.cli.shared_options import FileOptions
 )
 @click.option("--truth", metavar="FILE", help="What was relevant there.")
 @click.option("-m", "--metric", default="ndcg@10", show_default=True, help="What decides there.")
+@shared_options.preset_option
+@shared_options.changes_option
 @shared_options.file_options_for("A B …", "--truth")
 @click.option(
     "-o",
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Where the fused lists go (.csv, .tsv, .parquet, …); by default they are printed as CSV.",
+    help="Where the fused lists go (.csv, .parquet, .run, .inter, …); by default they are printed as CSV.",
 )
 @shared_options.quiet_option  # fmt: skip
 def fuse_command(
@@ -74,6 +80,8 @@ def fuse_command(
     tune_on: tuple[str, ...],
     truth: str | None,
     metric: str,
+    preset: str,
+    changes: tuple[str, ...],
     files: FileOptions,
     output: Path | None,
     quiet: bool,
@@ -91,6 +99,11 @@ def fuse_command(
     from recsys.ranks.fusion import find_fusion, fuse
 
     row = find_fusion(method)
+    if len(lists) < 2:
+        raise click.UsageError("Name two files or more, such as recsys fuse a.csv b.csv -o fused.csv.")
+    if (changes or preset != "default") and not tune_on:
+        raise click.UsageError("--conventions and --set are those of the metric of --tune-on.")
+    conventions = shared_options.chosen_conventions(preset, changes)
     chosen = None if norm.lower() == "none" else norm
     if bool(tune_on) != (truth is not None):
         raise click.UsageError("--tune-on FILE and --truth FILE go together.")
@@ -105,12 +118,17 @@ def fuse_command(
         if tune_on:
             known = [files.read(path, "lists", quiet=quiet) for path in tune_on]
             judged = files.read(truth, "truth", quiet=quiet)
-            tuned = tune_fusion(known, judged, row.name, metric, norm=chosen, missing=missing)
+            with _named(tune_on):
+                tuned = tune_fusion(
+                    known, judged, row.name, metric, norm=chosen, conventions=conventions, missing=missing
+                )
             if not quiet:
-                note(str(tuned))
-            fused = tuned.fuse(runs, missing=missing)
+                note(str(tuned).replace("\n", "; ").replace("; evaluate .fuse(...) of other data", ""))
+            with _named(lists):
+                fused = tuned.fuse(runs, missing=missing)
         else:
-            fused = fuse(runs, row.name, chosen, missing=missing, **_parameters(weights, settings))
+            with _named(lists):
+                fused = fuse(runs, row.name, chosen, missing=missing, **_parameters(weights, settings))
     table = fused.to_frame()
     if output is None:
         columns = table.to_dict("list")
@@ -120,6 +138,16 @@ def fuse_command(
         if not quiet:
             sizes = f"{len(fused.codes):,} rows, {len(fused.cases):,} users"
             note(f"{output}: {sizes}, {row.name} of {len(runs)} files")
+
+
+@contextmanager
+def _named(paths: Sequence[str]) -> Iterator[None]:
+    """Errors name files where the library counts runs."""
+    try:
+        yield
+    except RecsysError as error:
+        error.message = re.sub(r"runs\[(\d+)\]", lambda found: paths[int(found[1])], error.message)
+        raise
 
 
 def _parameters(weights: str | None, settings: tuple[str, ...]) -> dict[str, Any]:

@@ -137,7 +137,8 @@ def check_target(
             continue
         place = Path(str(input_path))
         found = place.iterdir() if place.is_dir() else map(Path, glob(str(place), recursive=True))  # noqa: PTH207
-        if path.resolve() in {file.resolve() for file in (place, *found)}:
+        # Not Path.resolve: a link that leads to itself is an error there.
+        if os.path.realpath(path) in {os.path.realpath(file) for file in (place, *found)}:
             raise click.UsageError(f"--{option} {path} would overwrite an input file.")
 
 

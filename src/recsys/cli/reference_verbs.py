@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import recsys
 from recsys.cli.output import print_page, print_table
 from recsys.cli.shared_options import json_option
 from recsys.conventions.decisions import DECISIONS, Conventions, describe
@@ -81,7 +82,7 @@ def _metric_text(facts: dict[str, Any]) -> str:
         lines.append(f"ties        {facts['ties']}")
         lines.append(f"best, worst {facts['tie_order']}")
     if facts["parameters"]:
-        lines.append("parameters  " + ", ".join(f"{n}={v}" for n, v in facts["parameters"].items()))
+        lines.append("parameters  " + ", ".join(parameter_texts(facts)))
     if facts["aliases"]:
         lines.append("also called " + ", ".join(facts["aliases"]))
     lines += [f"needs       {need}" for need in facts["needs"]]
@@ -158,7 +159,6 @@ def _json(facts: Any) -> str:
 @json_option
 def doctor_command(*, as_json: bool) -> None:
     """Show which kernels are in use and why, versions, and which optional packages are installed."""
-    from recsys.evaluation.result_files import library_version
     from recsys.kernels import show_backends
 
     try:
@@ -171,7 +171,7 @@ def doctor_command(*, as_json: bool) -> None:
         if package != _DISTRIBUTION:
             extras.setdefault(extra, {})[package] = _version(package)
     facts: dict[str, Any] = {
-        "recsys": library_version(),
+        "recsys": recsys.__version__,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "kernels": str(show_backends()),
@@ -234,6 +234,11 @@ def all_metrics() -> list[dict[str, Any]]:
     from recsys.metrics import METRICS
 
     return [metric_facts(METRICS[name]) for name in sorted(METRICS.load_plugins())]
+
+
+def parameter_texts(facts: dict[str, Any]) -> list[str]:
+    """Each parameter with its default as it is written in a request; … where it has none."""
+    return [f"{name}={'…' if value is None else value}" for name, value in facts["parameters"].items()]
 
 
 def bounds_text(facts: dict[str, Any]) -> str:

@@ -243,7 +243,9 @@ def _read_embeddings(path: str) -> Any:
 
 
 def _read_audit(path: str) -> Any:
+    from recsys.inputs.files.formats import read_text_file
+
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        return json.loads(read_text_file(path))
+    except (OSError, RecursionError, ValueError) as error:
         raise FileError(f"{path} is not what recsys audit --json prints ({error}).") from error

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 _NUMERIC_DECISIONS = ("relevant_from", "max_grade")
 _NOTE_WORDS = {
     "comments": "comment lines skipped",
-    "negative_grades": "negative grades, which --set negative_grades=unjudged leaves out",
+    "negative_grades": "negative grades (an error, unless --set negative_grades=unjudged or a preset reads "
+    "them as not judged)",
     "padded_user_ids": "user ids that begin or end with a blank",
     "padded_item_ids": "item ids that begin or end with a blank",
 }
@@ -354,6 +355,9 @@ cautions_option = click.option(
 preset_option = click.option(
     "--conventions", "preset", metavar="NAME", default="default", help="A preset, see `recsys conventions`."
 )
+changes_option = click.option(
+    "--set", "changes", multiple=True, metavar="DECISION=VALUE", help="Change one decision; repeatable."
+)
 seed_option = click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all random draws."
 )
@@ -368,9 +372,7 @@ metric_options = gather_options(
     click.option("-k", "cuts", multiple=True, type=int,
                  help="Cut-off for metrics that name none; repeatable."),
     preset_option,
-    click.option(
-        "--set", "changes", multiple=True, metavar="DECISION=VALUE", help="Change one decision; repeatable."
-    ),
+    changes_option,
 )  # fmt: skip
 
 memory_options = gather_options(

@@ -8,16 +8,18 @@ or with one number per case.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from recsys.comparison.implementations import Answer, Function, Refusal, answers_of
+from recsys.comparison.implementations import Answer, Function, Refusal, answers_of, check_tolerance
 from recsys.comparison.standard import TOLERANCE, VERSION, Vector, standard_metrics, vectors
 from recsys.conventions.decisions import DECISIONS
 from recsys.errors import InputError, UnknownNameError, verb
 from recsys.evaluation.tables import Tabled
 from recsys.metrics.registry import lookup, lookup_rating, split_names
+from recsys.stats.inference_results import check_choices, one_or_several
 
 Verdict = Literal["passed", "failed", "refused"]
 
@@ -74,6 +76,22 @@ class Conformance(Tabled):
             rows += [(words, result.verdict) for words in changed or ["default"]]
         return _counts(rows)
 
+    def _wrong_by_decision(self) -> list[str]:
+        """For each decision how many vectors were answered otherwise, and under which of its values."""
+        wrong: dict[str, dict[str, int]] = {}
+        asked: Counter[str] = Counter()
+        for words, row in self.by_decision.items():
+            name, _, value = words.partition("=")
+            asked[name] += sum(row.values())
+            short = value if len(value) < 20 else "a table"
+            wrong.setdefault(name, {})[short] = row["failed"] + row["refused"]
+        lines = []
+        for name, values in sorted(wrong.items(), key=lambda one: one[0] != "default"):
+            under = "" if all(values.values()) else ": " + ", ".join(v for v, n in values.items() if n)
+            if any(values.values()):
+                lines.append(f"{name} ({sum(values.values())} of {asked[name]}{under})")
+        return lines
+
     @property
     def smallest_failure(self) -> VectorResult | None:
         """The shortest question that was answered otherwise than the standard says."""
@@ -104,13 +122,11 @@ class Conformance(Tabled):
     def _footnotes(self) -> list[str]:
         passed = sum(result.verdict == "passed" for result in self.results)
         notes = [f"{passed} of {len(self.results)} vectors of the standard, version {VERSION}"]
-        wrong = [
-            f"{words} ({row['failed'] + row['refused']} of {sum(row.values())})"
-            for words, row in self.by_decision.items()
-            if row["failed"] or row["refused"]
-        ]
+        wrong = self._wrong_by_decision()
         if wrong:
-            notes.append("not as the standard says under " + ", ".join(wrong))
+            notes.append("not as the standard says: " + ", ".join(wrong))
+        if len(wrong) > 1 and wrong[0].startswith("default "):
+            notes.append("every decision builds on the default: begin with decisions=[]")
         smallest = self.smallest_failure
         if smallest is not None:
             shown = smallest.to_dict()
@@ -165,6 +181,7 @@ def conform(
     >>> result.by_metric["hit"]["failed"], bool(result)
     (0, True)
     """
+    tolerance = check_tolerance(tolerance)
     asked = ask_for(metrics, decisions)
     answers = answers_of(implementation, [vector.question() for vector in asked], timeout=timeout)
     pairs = zip(asked, answers, strict=True)
@@ -185,10 +202,12 @@ def ask_for(metrics: str | Iterable[str] | None, decisions: str | Iterable[str] 
 def _metric_names(metrics: str | Iterable[str] | None) -> set[str] | None:
     if metrics is None:
         return None
-    texts = split_names(metrics) if isinstance(metrics, str) else list(metrics)
     known = {metric.name for metric in standard_metrics()}
+    texts = one_or_several("metric", metrics, "Name one metric or several.")
     found: set[str] = set()
-    for text in texts:
+    for text in split_names(metrics) if isinstance(metrics, str) else texts:
+        if not isinstance(text, str):
+            raise UnknownNameError("metric of the standard", text, known)
         name = text.strip().replace("-", "_")
         if name in known:
             found.add(name)
@@ -201,12 +220,7 @@ def _metric_names(metrics: str | Iterable[str] | None) -> set[str] | None:
 
 
 def _decision_names(decisions: str | Iterable[str]) -> set[str]:
-    names = [decisions] if isinstance(decisions, str) else list(decisions)
-    known = [*DECISIONS, "relevant_from", "max_grade"]
-    for name in names:
-        if name not in known:
-            raise UnknownNameError("convention", name, known)
-    return set(names)
+    return set(check_choices("convention", decisions, [*DECISIONS, "relevant_from", "max_grade"]))
 
 
 def _judge(vector: Vector, answer: Answer, tolerance: float) -> Verdict:

@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, permutations, product
-from math import log, log2, prod
+from math import factorial, log, log2, prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +38,15 @@ class Ranked(NamedTuple):
     def places(self) -> list[int]:
         """The places of the hits among the first k."""
         return [place for place, gain in enumerate(self.top, start=1) if gain]
+
+    @property
+    def n_hits(self) -> int:
+        return len(self.places)
+
+    @property
+    def last(self) -> int:
+        """The place of the last hit, 0 if there is none."""
+        return self.places[-1] if self.places else 0
 
 
 @dataclass(frozen=True)
@@ -76,8 +85,8 @@ def _of_users(
 
     def questions(question: Question) -> Iterator[Question]:
         run, truth = dict(question["run"]), dict(question["truth"])
-        for user, rows in question["run"].items():
-            run[user], truth[user] = change(rows, truth.get(user, {}))
+        for user in {**run, **truth}:
+            run[user], truth[user] = change(run.get(user, []), truth.get(user, {}))
         yield {**question, "run": run, "truth": truth}
 
     return questions
@@ -93,12 +102,11 @@ def _every_order(question: Question) -> Iterator[Question]:
     orders = []
     for user in users:
         groups = _tie_groups(question["run"][user])
-        number = prod(len(list(permutations(group))) for group in groups if len(group) <= 6)
-        if number > _MOST_ORDERS or any(len(group) > 6 for group in groups):
+        if prod(factorial(len(group)) for group in groups) > _MOST_ORDERS:
             orders.append([question["run"][user]])
-            continue
-        choices = product(*(permutations(group) for group in groups))
-        orders.append([[row for group in choice for row in group] for choice in choices])
+        else:
+            choices = product(*(permutations(group) for group in groups))
+            orders.append([[row for group in choice for row in group] for choice in choices])
     for choice in product(*orders):
         run = {
             user: [[item, (len(rows) - at) / 64] for at, (item, _) in enumerate(rows)]
@@ -132,47 +140,35 @@ QUESTIONS = (
     Deviation(
         "equal scores are in the reverse of the order they were given in",
         _of_lists(lambda rows: [row for group in _tie_groups(rows) for row in group[::-1]]),
-        decides={"ties": "given"},
-        known_of=("torchmetrics",),  # as torch.topk happens to leave some
-        beside=True,
+        decides={"ties": "given"}, known_of=("torchmetrics",), beside=True,  # as torch.topk leaves some
     ),
     Deviation(
-        "an item listed twice enters the truth twice as well",
-        _of_users(_repeats_in_truth),
-        decides={"duplicates": "first"},
-        known_of=("rectools", "torchmetrics", "evidently"),
-        beside=True,
+        "an item listed twice enters the truth twice as well", _of_users(_repeats_in_truth),
+        decides={"duplicates": "first"}, known_of=("rectools", "torchmetrics", "evidently"), beside=True,
     ),
     Deviation(
-        "an item listed twice is taken out at its second place, and the list closes up",
-        _of_lists(_once),
-        decides={"duplicates": "first"},
-        beside=True,
+        "an item listed twice is taken out at its second place, and the list closes up", _of_lists(_once),
+        decides={"duplicates": "first"}, beside=True,
     ),
     Deviation(
         "an item listed twice stands at its last place only, and the list closes up",
-        _of_lists(lambda rows: _once(rows[::-1])[::-1]),
-        decides={"duplicates": "first"},
+        _of_lists(lambda rows: _once(rows[::-1])[::-1]), decides={"duplicates": "first"},
     ),
     Deviation(
         "items judged not relevant (grade 0) count as relevant",
         _of_users(lambda rows, grades: (rows, {item: max(grade, 1.0) for item, grade in grades.items()})),
     ),
     Deviation(
-        "relevant items that are not listed stand at the end of the list",
-        _of_users(_missed_at_end),
-        known_of=("torchmetrics", "evidently"),
-        beside=True,
+        "relevant items that are not listed stand at the end of the list", _of_users(_missed_at_end),
+        known_of=("torchmetrics", "evidently"), beside=True,
     ),
     Deviation(
         "lists are read from their end: the lowest score comes first",
         _of_lists(lambda rows: [[item, -score] for item, score in sorted(rows, key=lambda row: row[1])]),
     ),
     Deviation(
-        "the cut-off k is not used: whole lists are read",
-        cut=lambda _: None,
-        known_of=tuple(PRESETS),  # most libraries can be asked without one
-        beside=True,
+        "the cut-off k is not used: whole lists are read", cut=lambda _: None,
+        known_of=tuple(PRESETS), beside=True,  # most libraries can be asked without one
     ),
     *(
         Deviation(f"the gain of a hit is {words}", decides={"gain": gain}, metrics=("dcg", "ndcg"))
@@ -186,19 +182,17 @@ QUESTIONS = (
     Deviation("the first k + 1 places are read in place of k", cut=lambda k: k + 1),
     Deviation("the first k - 1 places are read in place of k", cut=lambda k: k - 1),
     Deviation(
-        "the mean is taken over the users with a value above 0 only",
+        "the mean is taken over the users with a value above 0 only", known_of=("microsoft",),
         settle=lambda values: statistics.fmean([v for v in values if v] or [0.0]),
-        known_of=("microsoft",),
     ),
     Deviation("values are added over the users, and not divided by their number", settle=sum),
     Deviation("the median over the users is taken in place of the mean", settle=statistics.median),
     Deviation(
-        "equal scores are in an order that follows no rule known here",
-        _every_order,
+        "equal scores are in an order that follows no rule known here", _every_order,
         decides={"ties": "given"},
         known_of=("torchmetrics", "recpack", "warprec", "recometrics", "ncf_evaluator"),
     ),
-)
+)  # fmt: skip
 """Another question than the one that was asked, or another mean."""
 
 
@@ -220,7 +214,7 @@ def _precisions(r: Ranked, *, shift: int = 0) -> float:
 
 
 def _f1(r: Ranked, constant: float) -> float:
-    p, recall = len(r.places) / r.k, _over(len(r.places), len(r.ideal))
+    p, recall = r.n_hits / r.k, _over(r.n_hits, len(r.ideal))
     return _over(2 * p * recall, p + recall + constant)
 
 
@@ -231,141 +225,88 @@ def _at_last_place(r: Ranked) -> float:
     return _over(sum(sum(p <= place for p in found) / place for place in found), len(found))
 
 
-def _formulas(
-    metric: str, *rows: tuple[str, Callable[[Ranked], float]], known_of: str = ""
-) -> list[Deviation]:
-    presets = tuple(known_of.split())
-    return [Deviation(words, formula=formula, metrics=(metric,), known_of=presets) for words, formula in rows]
-
-
-FORMULAS = (
-    *_formulas(
-        "ndcg",
+# For each metric: the words, the formula, and the presets of libraries that are known for it.
+_FORMULAS: dict[str, tuple[tuple[Any, ...], ...]] = {
+    "ndcg": (
         ("place r is discounted by log2(r + 2)", _ndcg(lambda r: log2(r + 2))),
-        (
-            "place r is discounted by log2(r + 2) in the list, by log2(r + 1) in the ideal list",
-            lambda r: _over(_dcg(r.top, lambda p: log2(p + 2)), _dcg(r.ideal[: r.k])),
-        ),
+        ("place r is discounted by log2(r + 2) in the list, by log2(r + 1) in the ideal list",
+         lambda r: _over(_dcg(r.top, lambda p: log2(p + 2)), _dcg(r.ideal[: r.k]))),
         ("places from 2 on are discounted by 1 + log2(r)", _ndcg(lambda r: 1 + log2(r))),
-        (
-            "place r is discounted by ln(r + 1) in the list, by log2(r + 1) in the ideal list",
-            lambda r: _over(_dcg(r.top, lambda p: log(p + 1)), _dcg(r.ideal[: r.k])),
-        ),
+        ("place r is discounted by ln(r + 1) in the list, by log2(r + 1) in the ideal list",
+         lambda r: _over(_dcg(r.top, lambda p: log(p + 1)), _dcg(r.ideal[: r.k]))),
         ("places are not discounted", _ndcg(lambda _: 1.0)),
         ("place r is discounted by r + 1", _ndcg(lambda r: r + 1)),
         ("place r is discounted by the square root of r", _ndcg(lambda r: r**0.5)),
-        (
-            "the ideal list is the given list in its best order: relevant items it lacks are forgotten",
-            lambda r: _over(_dcg(r.top), _dcg(sorted(r.top, reverse=True))),
-        ),
-        (
-            "the ideal list is the whole given list in its best order, cut at k",
-            lambda r: _over(_dcg(r.top), _dcg(sorted(r.gains, reverse=True)[: r.k])),
-        ),
-        (
-            "the ideal list holds k hits of the highest gain",
-            lambda r: _over(_dcg(r.top), _dcg([*r.ideal[:1]] * r.k)),
-        ),
+        ("the ideal list is the given list in its best order: relevant items it lacks are forgotten",
+         lambda r: _over(_dcg(r.top), _dcg(sorted(r.top, reverse=True)))),
+        ("the ideal list is the whole given list in its best order, cut at k",
+         lambda r: _over(_dcg(r.top), _dcg(sorted(r.gains, reverse=True)[: r.k]))),
+        ("the ideal list holds k hits of the highest gain",
+         lambda r: _over(_dcg(r.top), _dcg([*r.ideal[:1]] * r.k))),
         ("the sum is not divided by that of an ideal list (dcg)", lambda r: _dcg(r.top)),
         ("the sum is divided by k in place of that of an ideal list", lambda r: _dcg(r.top) / r.k),
-        (
-            "the sum is divided by the length of the list in place of that of an ideal list",
-            lambda r: _over(_dcg(r.top), min(r.k, len(r.gains))),
-        ),
+        ("the sum is divided by the length of the list in place of that of an ideal list",
+         lambda r: _over(_dcg(r.top), min(r.k, len(r.gains)))),
     ),
-    *_formulas(
-        "dcg",
+    "dcg": (
         ("place r is discounted by log2(r + 2)", lambda r: _dcg(r.top, lambda p: log2(p + 2))),
         ("place r is discounted by ln(r + 1)", lambda r: _dcg(r.top, lambda p: log(p + 1))),
         ("places from 2 on are discounted by 1 + log2(r)", lambda r: _dcg(r.top, lambda p: 1 + log2(p))),
         ("places are not discounted", lambda r: sum(r.top)),
         ("place r is discounted by r + 1", lambda r: _dcg(r.top, lambda p: p + 1)),
     ),
-    *_formulas(
-        "map",
-        (
-            "it is the mean of precision@1 to precision@k, hit or not",
-            lambda r: sum(sum(p <= n for p in r.places) / n for n in range(1, r.k + 1)) / r.k,
-        ),
-        known_of="elliot",
-    ),
-    *_formulas(
-        "map",
-        (
-            "all relevant items of equal score have the last of their places, and k is not used",
-            _at_last_place,
-        ),
-        known_of="cornac",
-    ),
-    *_formulas(
-        "map",
-        (
-            "places are counted from 2: precision at place r divides by r + 1",
-            lambda r: _over(_precisions(r, shift=1), min(r.k, len(r.ideal))),
-        ),
-        (
-            "the sum of precisions is divided by the length of the list",
-            lambda r: _over(_precisions(r), min(r.k, len(r.gains))),
-        ),
+    "map": (
+        ("it is the mean of precision@1 to precision@k, hit or not",
+         lambda r: sum(sum(p <= n for p in r.places) / n for n in range(1, r.k + 1)) / r.k, "elliot"),
+        ("all relevant items of equal score have the last of their places, and k is not used",
+         _at_last_place, "cornac"),
+        ("places are counted from 2: precision at place r divides by r + 1",
+         lambda r: _over(_precisions(r, shift=1), min(r.k, len(r.ideal)))),
+        ("the sum of precisions is divided by the length of the list",
+         lambda r: _over(_precisions(r), min(r.k, len(r.gains)))),
         ("the sum of precisions is not divided", _precisions),
-        (
-            "it is the precision at the last hit only",
-            lambda r: len(r.places) / r.places[-1] if r.places else 0.0,
-        ),
+        ("it is the precision at the last hit only", lambda r: _over(r.n_hits, r.last)),
     ),
-    *_formulas(
-        "mrr",
-        (
-            "places are counted from 2: the first hit at place r gives 1 / (r + 1)",
-            lambda r: 1 / (r.places[0] + 1) if r.places else 0.0,
-        ),
-        (
-            "it is the mean of 1 / r over all hits",
-            lambda r: _over(sum(1 / p for p in r.places), len(r.places)),
-        ),
+    "mrr": (
+        ("places are counted from 2: the first hit at place r gives 1 / (r + 1)",
+         lambda r: 1 / (r.places[0] + 1) if r.places else 0.0),
+        ("it is the mean of 1 / r over all hits", lambda r: _over(sum(1 / p for p in r.places), r.n_hits)),
         ("it is the sum of 1 / r over all hits", lambda r: sum(1 / p for p in r.places)),
-        (
-            "it is the sum of 1 / r over all hits, divided by the relevant items",
-            lambda r: _over(sum(1 / p for p in r.places), len(r.ideal)),
-        ),
-        ("it is 1 / r of the last hit", lambda r: 1 / r.places[-1] if r.places else 0.0),
+        ("it is the sum of 1 / r over all hits, divided by the relevant items",
+         lambda r: _over(sum(1 / p for p in r.places), len(r.ideal))),
+        ("it is 1 / r of the last hit", lambda r: _over(1, r.last)),
     ),
-    *_formulas(
-        "precision",
-        ("hits are divided by the length of the whole list", lambda r: _over(len(r.places), len(r.gains))),
-        ("hits are divided by k + 1", lambda r: len(r.places) / (r.k + 1)),
-        ("hits are not divided (hits)", lambda r: float(len(r.places))),
+    "precision": (
+        ("hits are divided by the length of the whole list", lambda r: _over(r.n_hits, len(r.gains))),
+        ("hits are divided by k + 1", lambda r: r.n_hits / (r.k + 1)),
+        ("hits are not divided (hits)", lambda r: float(r.n_hits)),
     ),
-    *_formulas(
-        "recall",
-        (
-            "hits are divided by the length of the list",
-            lambda r: _over(len(r.places), min(r.k, len(r.gains))),
-        ),
-        ("hits are divided by max(k, relevant)", lambda r: len(r.places) / max(r.k, len(r.ideal))),
-        (
-            "hits are divided by the relevant items of the list",
-            lambda r: _over(len(r.places), sum(map(bool, r.gains))),
-        ),
-        ("hits are not divided (hits)", lambda r: float(len(r.places))),
+    "recall": (
+        ("hits are divided by the length of the list", lambda r: _over(r.n_hits, min(r.k, len(r.gains)))),
+        ("hits are divided by max(k, relevant)", lambda r: r.n_hits / max(r.k, len(r.ideal))),
+        ("hits are divided by the relevant items of the list",
+         lambda r: _over(r.n_hits, sum(map(bool, r.gains)))),
+        ("hits are not divided (hits)", lambda r: float(r.n_hits)),
     ),
-    *_formulas(
-        "f", ("a constant of 1e-6 is added to the divisor", lambda r: _f1(r, 1e-6)), known_of="cornac"
-    ),
-    *_formulas(
-        "f",
-        (
-            "it is the arithmetic mean of precision and recall",
-            lambda r: (len(r.places) / r.k + _over(len(r.places), len(r.ideal))) / 2,
-        ),
-        ("it is precision times recall", lambda r: len(r.places) / r.k * _over(len(r.places), len(r.ideal))),
+    "f": (
+        ("a constant of 1e-6 is added to the divisor", lambda r: _f1(r, 1e-6), "cornac"),
+        ("it is the arithmetic mean of precision and recall",
+         lambda r: (r.n_hits / r.k + _over(r.n_hits, len(r.ideal))) / 2),
+        ("it is precision times recall", lambda r: r.n_hits / r.k * _over(r.n_hits, len(r.ideal))),
         ("the factor 2 is missing", lambda r: _f1(r, 0.0) / 2),
     ),
-    *_formulas("hit", ("it is the number of hits (hits)", lambda r: float(len(r.places)))),
-    *_formulas(
-        "rbp",
+    "hit": (("it is the number of hits (hits)", lambda r: float(r.n_hits)),),
+    "rbp": (
         ("the sum is not multiplied by 1 - p, p = 0.8", lambda r: sum(0.8 ** (p - 1) for p in r.places)),
     ),
+}  # fmt: skip
+_DECIDED = {_at_last_place: {"ties": "worst"}}  # what a formula does is that decision, and no other
+FORMULAS = tuple(
+    Deviation(
+        words, formula=formula, metrics=(metric,), known_of=tuple(known_of), decides=_DECIDED.get(formula, {})
+    )
+    for metric, rows in _FORMULAS.items()
+    for words, formula, *known_of in rows
 )
 """Another formula for one metric; gains, ties, repeats and who is in the mean are decided as always."""
 

@@ -6,7 +6,6 @@ up to the whole difference.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
@@ -14,7 +13,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from recsys.conventions.decisions import Conventions, describe
-from recsys.errors import InputError, TieWarning
+from recsys.errors import InputError, TieWarning, hush
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.options import EvaluateKeywords
 from recsys.evaluation.results import Evaluation
@@ -93,8 +92,7 @@ def explain(
     results = [side for side in (a, b) if isinstance(side, Evaluation)]
     start = a if isinstance(a, Evaluation) and a.has_lists else None
     if start is None and lists is not None and truth is not None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", TieWarning)
+        with hush(TieWarning):
             start = evaluate(lists, truth, metrics, conventions=first, **options)
     elif start is None and isinstance(b, Evaluation) and b.has_lists:
         start = b.under(first)
@@ -103,8 +101,7 @@ def explain(
         conventions = replace(conventions, **{name: after})
         moved: dict[str, tuple[float, float]] | None = None
         if current is not None:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", TieWarning)
+            with hush(TieWarning):
                 switched = current.under(conventions)
             moved = {m: (current[m], switched[m]) for m in current if not _equal(current[m], switched[m])}
             current = switched

@@ -6,12 +6,12 @@ and nothing is overwritten. Reading relies on the contents of the files, not on 
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import json
 import math
 import re
 import secrets
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -22,10 +22,10 @@ from recsys.comparison.compare import json_number
 from recsys.errors import FileError, InputError
 from recsys.evaluation import tables
 from recsys.evaluation.results import Evaluation, load
-from recsys.inputs.files.atomic_write import rename_if_absent
+from recsys.inputs.files.atomic_write import rename_if_absent, write_errors_of
 from recsys.metrics.registry import Request
 from recsys.stats.change_points import MIN_NIGHTS, Change, change_points
-from recsys.stats.inference_results import StatisticsWarning
+from recsys.stats.inference_results import notes_only
 
 
 @dataclass(frozen=True)
@@ -153,9 +153,7 @@ def history(
         for metric, value in result.items():
             if (requested is not None and metric not in requested) or math.isnan(value):
                 continue
-            with warnings.catch_warnings():
-                # Warnings about a single night do not matter here.
-                warnings.simplefilter("ignore", StatisticsWarning)
+            with notes_only():  # warnings about a single night do not matter here
                 estimate = result.intervals(metrics=[metric])[metric]
             known = math.isfinite(estimate.standard_error)
             low, high = (estimate.interval.low, estimate.interval.high) if known else (value, value)
@@ -200,15 +198,13 @@ def record(folder: str | Path, evaluation: Evaluation, name: str, **facts: Any) 
     stem = f"{now:%Y%m%dT%H%M%SZ}-{safe_name[:60]}-{document['sha256'][:8]}"
     temporary = directory / f".{stem}.{secrets.token_hex(6)}.part"
     try:
-        evaluation.save(temporary, name=name, **facts)
-        for attempt in range(1000):
-            path = directory / f"{stem}{f'-{attempt}' if attempt else ''}.json"
-            if rename_if_absent(temporary, path):
-                return path
-    except OSError as error:
-        if isinstance(error, FileError):
-            raise
-        raise FileError(f"{directory} cannot be added to: {error.strerror or error}.") from error
+        with write_errors_of(directory):
+            evaluation.save(temporary, name=name, **facts)
+            for attempt in range(1000):
+                path = directory / f"{stem}{f'-{attempt}' if attempt else ''}.json"
+                if rename_if_absent(temporary, path):
+                    return path
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
     raise FileError(f"{directory} holds a thousand results of this second.", hint="Use another folder.")

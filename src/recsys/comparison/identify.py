@@ -17,11 +17,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from recsys.comparison.deviations import QUESTIONS, Deviation, Ranked, both, deviations_for
-from recsys.comparison.implementations import Answer, Function, Refusal, answers_of, read_answer
+from recsys.comparison.implementations import (
+    Answer,
+    Function,
+    Refusal,
+    answers_of,
+    check_tolerance,
+    read_answer,
+    read_answers,
+)
 from recsys.comparison.probes import PROBES, VERSION, Probe, probes_for
 from recsys.conventions.decisions import DECISIONS, Conventions, describe
 from recsys.conventions.presets import PRESETS
-from recsys.errors import FileError, InputError, NotDefinedError, RecsysError, verb
+from recsys.errors import InputError, NotDefinedError, RecsysError, verb
 from recsys.evaluation.engine import measure, summarise
 from recsys.evaluation.options import EvaluationOptions
 from recsys.evaluation.run import EvaluationRun
@@ -119,7 +127,8 @@ class Identification(Tabled):
     `presets` are classes: those in one class decide alike on this metric, different classes differ in
     something the answers do not show. `deviations` are the known mistakes or habits that explain the answers;
     then `presets` holds the libraries known for it, and `otherwise` those that decide the rest alike. Where
-    nothing fits, `other_metrics` are those that all answers would fit.
+    no preset decides so, `nearest` has those that decide the fewest things otherwise, and what these are.
+    Where nothing fits, `other_metrics` are those that all answers would fit.
     """
 
     metric: str
@@ -131,6 +140,7 @@ class Identification(Tabled):
     precision: str
     deviations: tuple[str, ...] = ()
     otherwise: tuple[tuple[str, ...], ...] = ()
+    nearest: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unanswered: Mapping[str, str] = field(default_factory=dict)
     contradiction: Contradiction | None = None
     other_metrics: tuple[str, ...] = ()
@@ -159,6 +169,7 @@ class Identification(Tabled):
             "presets": [list(names) for names in self.presets],
             "deviations": list(self.deviations),
             "otherwise": [list(names) for names in self.otherwise],
+            "nearest": {name: list(others) for name, others in self.nearest.items()},
             "contradiction": None,
             "other_metrics": list(self.other_metrics),
         }
@@ -182,13 +193,13 @@ class Identification(Tabled):
         if self.contradiction is not None:
             rows = self.contradiction.nearest
             return {
-                "nearest known": [words for words, _, _ in rows],
+                "nearest known": [_shortened(words) for words, _, _ in rows],
                 "gives": [_shown(value) for _, value, _ in rows],
                 "fits": [f"{fits} of {self.answered}" for _, _, fits in rows],
             }
-        rows_of = [(name, _shown(value), _words(name, value)) for name, value in self.fixed.items()]
+        rows_of = [(name, _choice(value), _words(name, value)) for name, value in self.fixed.items()]
         rows_of += [
-            (name, "open: " + ", ".join(map(_shown, one.values)), one.why) for name, one in self.open.items()
+            (name, "open: " + ", ".join(map(_choice, one.values)), one.why) for name, one in self.open.items()
         ]
         return {
             "decision": [row[0] for row in rows_of],
@@ -211,7 +222,8 @@ class Identification(Tabled):
         if self.presets:
             notes.append("presets that remain: " + "; ".join(" = ".join(names) for names in self.presets))
         elif self.contradiction is None:
-            notes.append("no preset decides so")
+            notes.append("no preset decides so" + ("; the nearest:" if self.nearest else ""))
+            notes += [f"  {name}, but for {', '.join(others)}" for name, others in self.nearest.items()]
         if self.otherwise:
             names = "; ".join(" = ".join(one) for one in self.otherwise)
             notes.append(f"presets that decide the rest alike: {names}")
@@ -223,6 +235,17 @@ def _shown(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{user}: {_shown(v)}" for user, v in value.items()) or "nobody"
     return "none" if value is None else format_cell(value)
+
+
+def _choice(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else _shown(value)
+
+
+def _shortened(words: str) -> str:
+    """The first of many sets of decisions; all of them are in `to_dict`."""
+    names = words.split("; ")
+    n_more = len(names) - _NEAREST
+    return "; ".join(names[:_NEAREST]) + (f" and {n_more} more" if n_more > 0 else "")
 
 
 def _words(name: str, value: Any) -> str:
@@ -268,6 +291,8 @@ def identify(
     """
     request = Request.parse(metric)
     _check_metric(request, metric)
+    if tolerance is not None:
+        tolerance = check_tolerance(tolerance)
     if (implementation is None) == (answers is None):
         raise InputError(
             "identify needs an implementation or its stored answers, and not both.",
@@ -374,9 +399,8 @@ class _Space:
             choices[name] = (own[name],) if name in own else tuple(values)
         self.choices = choices
         # What may differ between requests of one run; the rest differs from run to run.
-        self._in_request = {*metric.params, *metric.conventions, "relevant_from", "duplicates"} - {
-            "max_grade"
-        }
+        self._in_request = {*metric.params, *metric.conventions, "relevant_from", "duplicates"}
+        self._in_request.discard("max_grade")
         self._runs: dict[str, EvaluationRun] = {}
         self._found: dict[tuple[str, _Key, _Key], Prediction] = {}
         self._questions: dict[tuple[str, str], tuple[tuple[str, dict[str, Any]], ...]] = {}
@@ -508,14 +532,10 @@ class _Space:
             kind: Callable[[Any], Any] = int if all(item.isdecimal() for item in items) else str
             lists = {u: [(kind(i), float(s)) for i, s in rows] for u, rows in question["run"].items()}
             truth = {u: {kind(i): g for i, g in grades.items()} for u, grades in question["truth"].items()}
-            complete = "candidates" in self.request.metric.needs
-            options = EvaluationOptions(complete=complete)
-            at = (
-                self.request
-                if self.request.metric.at_k == "never"
-                else replace(self.request, k=question["k"])
-            )
-            self._runs[text] = EvaluationRun.read(lists, truth, [at], options)
+            metric, k = self.request.metric, question["k"]
+            asked = self.request if metric.at_k == "never" else replace(self.request, k=k)
+            options = EvaluationOptions(complete="candidates" in metric.needs)
+            self._runs[text] = EvaluationRun.read(lists, truth, [asked], options)
         return self._runs[text]
 
     def of_preset(self, conventions: Conventions) -> dict[str, Any]:
@@ -614,23 +634,19 @@ class _Search:
         return [full for full, key in zip(candidates, keys, strict=True) if key in fits]
 
 
-def _agrees(values: Mapping[str, Any], decisions: Mapping[str, Any]) -> bool:
-    return all(values[name] == decided for name, decided in decisions.items() if name in values)
-
-
 def _classes(
-    space: _Space, remaining: Iterable[Hypothesis], *, known_only: bool
+    space: _Space, remaining: Sequence[Hypothesis], *, known_only: bool
 ) -> tuple[tuple[str, ...], ...]:
     """The presets that are among the hypotheses, those that decide alike on this metric together."""
-    remaining = list(remaining)
     classes: dict[tuple[Any, ...], list[str]] = {}
     for name, row in PRESETS.items():
         decisions = space.of_preset(row.conventions)
-        for one in remaining:
-            known = one.deviation is None or not known_only or name in one.deviation.known_of
-            if known and _agrees(one.values, decisions):
-                classes.setdefault(tuple(decisions.items()), []).append(name)
-                break
+        if any(
+            all(one.values.get(decision, value) == value for decision, value in decisions.items())
+            for one in remaining
+            if one.deviation is None or not known_only or name in one.deviation.known_of
+        ):
+            classes.setdefault(tuple(decisions.items()), []).append(name)
     return tuple(tuple(names) for names in classes.values())
 
 
@@ -679,8 +695,19 @@ def _describe(
         precision=precision,
         deviations=deviations,
         otherwise=tuple(names for names in rest if names),
+        nearest={} if presets or otherwise else _nearest_presets(space, fixed),
         unanswered=_refused(asked),
     )
+
+
+def _nearest_presets(space: _Space, fixed: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """The presets that decide the fewest of the fixed decisions otherwise, at most three, and which ones."""
+    others = {}
+    for name, row in PRESETS.items():
+        decided = space.of_preset(row.conventions).items()
+        others[name] = tuple(n for n, value in decided if fixed.get(n, value) != value)
+    fewest = min(map(len, others.values()))
+    return dict([(name, names) for name, names in others.items() if len(names) == fewest][:3])
 
 
 def _why_open(
@@ -732,7 +759,7 @@ def _contradict(space: _Space, asked: Sequence[tuple[Probe, Answer]], within: fl
     by_value: dict[str, tuple[list[str], Any, int]] = {}
     for fits, _, words, value in sorted(rows, key=lambda row: row[:2]):
         by_value.setdefault(f"{value}", ([], value, -fits))[0].append(words)
-    nearest = tuple((", ".join(names), value, fits) for names, value, fits in by_value.values())[:_NEAREST]
+    nearest = tuple(("; ".join(names), value, fits) for names, value, fits in by_value.values())[:_NEAREST]
     return Identification(
         metric=str(space.request),
         fixed={},
@@ -743,15 +770,13 @@ def _contradict(space: _Space, asked: Sequence[tuple[Probe, Answer]], within: fl
         precision=f"no known decisions fit within {within:g}",
         unanswered=_refused(asked),
         contradiction=Contradiction(probe, answer, alone, nearest),
-        other_metrics=tuple(_other_metrics(space.request, known, within)),
+        other_metrics=tuple(
+            other.name
+            for other in METRICS.values()
+            if other is not space.request.metric and not {*other.needs} - {"lists"}
+            if _Search(_space_of(Request(other, None)), known, within).remaining([None])
+        ),
     )
-
-
-def _other_metrics(request: Request, known: Sequence[tuple[Probe, Answer]], within: float) -> Iterator[str]:
-    others = [m for m in METRICS.values() if m is not request.metric and not {*m.needs} - {"lists"}]
-    for other in others:
-        if _Search(_space_of(Request(other, None)), known, within).remaining([None]):
-            yield other.name
 
 
 def probe_lines(metric: str) -> list[dict[str, Any]]:
@@ -772,16 +797,17 @@ def _stored(answers: Any, probes: Sequence[Probe]) -> list[tuple[Probe, Answer]]
     """Answers given before, each beside its question; in the order of the probes if they name none."""
     where = "the answers"
     if isinstance(answers, str | Path):
-        where, answers = str(answers), _read_answers(Path(answers))
+        where, answers = str(answers), read_answers(Path(answers))
     if isinstance(answers, Mapping):
         rows: list[Any] = [{"probe": name, "value": value} for name, value in answers.items()]
     else:
-        rows = list(answers)
+        is_column = isinstance(answers, Iterable) and getattr(answers, "ndim", 1) == 1
+        rows = list(answers) if is_column else [answers]
     if len(rows) == len(probes) and not any(
         isinstance(row, Mapping) and {"probe", "run"} & {*row} for row in rows
     ):
         rows = [
-            {"probe": probe.name, **row} if isinstance(row, Mapping) else row
+            {"probe": probe.name, **(row if isinstance(row, Mapping) else {"value": row})}
             for probe, row in zip(probes, rows, strict=True)
         ]
     by_name = {probe.name: probe for probe in PROBES}
@@ -790,14 +816,14 @@ def _stored(answers: Any, probes: Sequence[Probe]) -> list[tuple[Probe, Answer]]
         place = f"answer {number} of {where}"
         if not isinstance(row, Mapping) or not {"value", "error"} & {*row}:
             raise InputError(f"{place} has no value.", hint='Write {"probe": "graded", "value": 0.5}.')
-        if row.get("version", VERSION) != VERSION:
+        if str(row.get("version", VERSION)) != str(VERSION):
             raise InputError(
                 f"{place} is to version {row['version']} of the probes, and these are version {VERSION}.",
                 hint="Ask again: `recsys identify --probes probes.jsonl` writes the questions.",
             )
         if {"run", "truth", "k"} <= {*row}:
             probe = _own_probe(row, number, place)
-        elif row.get("probe") in by_name:
+        elif str(row.get("probe")) in by_name:
             probe = by_name[str(row["probe"])]
         else:
             raise InputError(
@@ -816,21 +842,9 @@ def _own_probe(row: Mapping[str, Any], number: int, place: str) -> Probe:
         run = {str(u): [[str(i), float(s)] for i, s in rows] for u, rows in row["run"].items()}
         truth = {str(u): {str(i): float(g) for i, g in own.items()} for u, own in row["truth"].items()}
         k = int(row["k"])
-    except (TypeError, ValueError, AttributeError) as error:
+    except (TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InputError(
             f"{place} has a question that cannot be read ({error}).",
             hint='Write {"run": {"u": [["a", 0.9]]}, "truth": {"u": {"a": 1}}, "k": 3, "value": 1.0}.',
         ) from None
     return Probe(str(row.get("probe", f"question {number}")), k, run, truth)
-
-
-def _read_answers(path: Path) -> Any:
-    """One JSON document, or one object per line."""
-    from recsys.comparison.implementations import read_json_lines
-
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise FileError(f"{path} cannot be read ({error}).", hint="Check the path.") from error
-    except ValueError:
-        return read_json_lines(path)

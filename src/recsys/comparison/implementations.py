@@ -22,10 +22,14 @@ from pathlib import Path
 from typing import Any
 
 from recsys.errors import FileError, InputError
+from recsys.evaluation.tables import count_with_noun
+from recsys.inputs.files.formats import read_text_file
+from recsys.stats.inference_results import is_number
 
 Question = Mapping[str, Any]
 Function = Callable[..., Any]
 _SHOWN = 300  # letters of what a program printed
+_LONGEST_TIMEOUT = 1e7  # seconds; systems cannot wait for any length of time
 _FORM = 'Answer {"value": 0.5}, {"value": {"user": 0.5}} or {"error": "why there is none"}, one per line.'
 
 
@@ -60,10 +64,12 @@ def answers_of(
     >>> answers_of(lambda run, truth, k: k / 4, [{"run": {}, "truth": {}, "k": 1}])
     [0.25]
     """
+    if not is_number(timeout) or not 0 < timeout <= _LONGEST_TIMEOUT:
+        raise InputError(f"timeout is {timeout!r}.", hint="Pass a number of seconds, such as 60.")
     if callable(implementation):
         answers = [_call(implementation, question) for question in questions]
     else:
-        words: Any = shlex.split(implementation) if isinstance(implementation, str) else implementation
+        words: Any = _split(implementation) if isinstance(implementation, str) else implementation
         is_command = isinstance(words, Sequence) and all(isinstance(word, str) for word in words)
         if not is_command or not words:
             raise InputError(
@@ -74,9 +80,26 @@ def answers_of(
     if answers and all(isinstance(answer, Refusal) for answer in answers):
         raise InputError(
             f"the implementation answered none of {len(answers)} questions; the first one: {answers[0]}",
-            hint="Try it on one question: run {'u': [['a', 0.9], ['b', 0.8]]}, truth {'u': {'a': 1}}, k 2.",
+            hint=f"Try it on one question: {json.dumps(dict(questions[0]))}",
         )
     return answers
+
+
+def check_tolerance(tolerance: Any) -> float:
+    """The number; an error if it is none, or below zero."""
+    if not is_number(tolerance) or not tolerance >= 0:
+        raise InputError(f"tolerance is {tolerance!r}.", hint="Pass a small number, such as 1e-9.")
+    return float(tolerance)
+
+
+def _split(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise InputError(
+            f"the command `{command}` cannot be split into words ({error}).",
+            hint="Close its quotes, or pass it as a list of words, such as ['python', 'evaluator.py'].",
+        ) from None
 
 
 def read_answer(value: Any, question: Question, where: str) -> Answer:
@@ -141,9 +164,9 @@ def _run(words: list[str], questions: Sequence[Question], timeout: float) -> lis
             errors="replace",
             start_new_session=True,
         )
-    except OSError as error:
+    except (OSError, ValueError) as error:  # a NUL or half a letter in a word is a ValueError
         raise FileError(
-            f"the command `{command}` cannot be started ({error.strerror or error}).",
+            f"the command `{command}` cannot be started ({getattr(error, 'strerror', None) or error}).",
             hint="Check the name of the program, and that it may be executed.",
         ) from error
     try:
@@ -157,14 +180,22 @@ def _run(words: list[str], questions: Sequence[Question], timeout: float) -> lis
             hint="It must end when its standard input ends. If it is slow, allow more with timeout= "
             "(--timeout).",
         ) from None
-    replies = [line for line in printed.splitlines() if line.strip()]
+    replies = [line for line in printed.split("\n") if line.strip()]
     if process.returncode or len(replies) != len(questions):
         ended = f"ended with {process.returncode} after" if process.returncode else "printed"
         said = complaints.strip()[-_SHOWN:]
+        other = next((line for line in replies if not line.lstrip().startswith("{")), None)
+        hint = _FORM
+        if other is not None:
+            hint = f"Print answers alone, and anything else on standard error. {_FORM}"
+        elif len(replies) == len(questions):
+            hint = "Let it end with the exit code 0."
         raise InputError(
-            f"the command `{command}` {ended} {len(replies)} answers to {len(questions)} questions"
+            f"the command `{command}` {ended} {count_with_noun(len(replies), 'line|lines')} for "
+            f"{count_with_noun(len(questions), 'question|questions')}"
+            + (f", such as {other[:_SHOWN]!r}" if other is not None else "")
             + (f"; its last words: {said}" if said else "."),
-            hint=_FORM,
+            hint=hint,
         )
     return [
         _read_line(line, question, f"answer {number} of `{command}`")
@@ -184,7 +215,7 @@ def _kill(process: subprocess.Popen[str]) -> None:
 def _read_line(line: str, question: Question, where: str) -> Answer:
     try:
         reply = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise InputError(f"{where} is no JSON: {line[:_SHOWN]!r}.", hint=_FORM) from None
     if isinstance(reply, Mapping) and reply.get("error") is not None:
         return Refusal(str(reply["error"])[:_SHOWN])
@@ -193,26 +224,34 @@ def _read_line(line: str, question: Question, where: str) -> Answer:
     return read_answer(reply["value"], question, where)
 
 
-def read_json_lines(path: str | Path) -> list[dict[str, Any]]:
-    """The objects of a file with one JSON object per line.
+def read_answers(path: Path) -> Any:
+    """What a file of answers holds: one JSON document, or one object or number per line.
 
     Raises:
-        FileError: the file cannot be read, or a line is no JSON object.
+        FileError: the file cannot be read, or a line is neither.
     """
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError) as error:
-        raise FileError(f"{path} cannot be read ({error}).", hint="Check the path.") from error
+        text = read_text_file(path)
+    except OSError as error:
+        raise FileError(
+            f"{path} cannot be read ({error.strerror or error}).", hint="Check the path."
+        ) from error
+    except ValueError as error:
+        raise FileError(f"{path} is no text in UTF-8 ({error}).", hint="Save it as UTF-8.") from error
+    with contextlib.suppress(ValueError, RecursionError):
+        return json.loads(text)
     objects = []
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             try:
                 found = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 found = None
+            if isinstance(found, int | float) and not isinstance(found, bool):
+                found = {"value": found}
             if not isinstance(found, dict):
                 raise FileError(
-                    f"line {number} of {path} is no JSON object: {line[:_SHOWN]!r}.",
+                    f"line {number} of {path} is no answer in JSON: {line[:_SHOWN]!r}.",
                     hint='Write one object per line, such as {"probe": "…", "value": 0.5}.',
                 )
             objects.append(found)

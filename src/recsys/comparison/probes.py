@@ -39,8 +39,8 @@ class Probe:
     def written(cls, row: Sequence[str]) -> Probe:
         """A probe of name, k, lists, truth, why and tells; users are parted by commas: "u: a b, v: c"."""
         name, k, lists, truth, why, tells = row
-        run = {user: _rows(text) for user, text in _users(lists)}
-        grades = {user: {word[0]: float(word[1:]) for word in text.split()} for user, text in _users(truth)}
+        run = {user: _rows(text) for user, text in by_user(lists)}
+        grades = {user: {word[0]: float(word[1:]) for word in text.split()} for user, text in by_user(truth)}
         return cls(name, int(k), run, grades, why, tuple(tells.split()))
 
     @property
@@ -71,7 +71,8 @@ class Probe:
         return f"{self.name} (k={self.k}; lists {lists}; truth {truth})"
 
 
-def _users(text: str) -> Iterable[tuple[str, str]]:
+def by_user(text: str) -> Iterable[tuple[str, str]]:
+    """What is written of each user: "u: a b, v: c"."""
     for part in text.split(","):
         user, _, rest = part.partition(":")
         yield user.strip(), rest.strip()

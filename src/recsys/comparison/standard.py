@@ -9,14 +9,14 @@ metric and its parameters, k, and the decisions that differ from the default.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from typing import Any
 
+from recsys.comparison.probes import by_user
 from recsys.conventions.decisions import DECISIONS, Conventions
-from recsys.errors import NotDefinedError, RecsysError
+from recsys.errors import NotDefinedError, RecsysError, hush
 from recsys.evaluation.options import EvaluationOptions
 from recsys.evaluation.ratings import evaluate_ratings
 from recsys.evaluation.results import Evaluation
@@ -54,6 +54,19 @@ def _list(items: str, *scores: float) -> list[tuple[str, float]]:
     return list(zip(items, scores or map(float, range(len(items), 0, -1)), strict=True))
 
 
+def _written(
+    run: str | Mapping[str, Sequence[tuple[str, float]]], truth: str,
+    cuts: tuple[int | None, ...] = (2, None), shows: str = "", **more: Any,
+) -> Input:  # fmt: skip
+    """An input in short: lists as "u1: abc, u2: c", one letter per item, a truth as "u1: a1 x0.5"."""
+    lists = {u: _list(letters) for u, letters in by_user(run)} if isinstance(run, str) else run
+    grades = {
+        user: {word[0]: float(word[1:]) if "." in word else int(word[1:]) for word in words.split()}
+        for user, words in by_user(truth)
+    }
+    return Input(lists, grades, cuts, tuple(shows.split()), **more)
+
+
 def _random(seed: int, cuts: tuple[int | None, ...], n_users: int = 4, items: str = "abcdefghij") -> Input:
     """Lists of 4 to 8 entries with ties and repeats, and up to 6 judged items; the same on every machine."""
     state = seed
@@ -77,114 +90,67 @@ def _random(seed: int, cuts: tuple[int | None, ...], n_users: int = 4, items: st
 _ALL_DECISIONS = (*DECISIONS, "relevant_from", "max_grade")
 # The first input on which a decision moves a metric is that decision's vector: the smallest come first.
 INPUTS: dict[str, Input] = {
-    "one item": Input({"u1": _list("a")}, {"u1": {"a": 1}}, (1, None), ("gain", "max_grade")),
-    "one list": Input(
-        {"u1": _list("abcde")},
-        {"u1": {"b": 1, "d": 1, "x": 1}},
-        (3, 10, None),
-        ("discount", "ideal", "recall_over", "precision_over", "ap_over"),
+    "one item": _written("u1: a", "u1: a1", (1, None), "gain max_grade"),
+    "one list": _written(
+        "u1: abcde", "u1: b1 d1 x1", (3, 10, None), "discount ideal recall_over precision_over ap_over"
     ),
-    "grades": Input(
-        {"u1": _list("abcde")},
-        {"u1": {"a": 0.5, "b": 0, "c": 1, "d": 3, "x": 2}},
-        (2, None),
-        ("gain", "discount", "ideal", "ap_over", "relevant_from", "max_grade"),
+    "grades": _written(
+        "u1: abcde", "u1: a0.5 b0 c1 d3 x2", shows="gain discount ideal ap_over relevant_from max_grade"
     ),
-    "short list": Input(
-        {"u1": _list("ba")},
-        {"u1": {"a": 1, "x": 2, "y": 1}},
-        (5, None),
-        ("ideal", "precision_over", "recall_over", "ap_over", "accuracy_over"),
+    "short list": _written(
+        "u1: ba", "u1: a1 x2 y1", (5, None), "ideal precision_over recall_over ap_over accuracy_over"
     ),
-    "more relevant than places": Input(
-        {"u1": _list("axb"), "u2": _list("bca")},
-        {"u1": {"a": 1, "b": 2, "c": 1, "d": 1}, "u2": {"a": 1, "c": 3}},
-        (2, None),
-        ("recall_over", "precision_over", "ap_over", "ideal", "f1_of", "average", "gini_over", "discount"),
+    "more relevant than places": _written(
+        "u1: axb, u2: bca", "u1: a1 b2 c1 d1, u2: a1 c3",
+        shows="recall_over precision_over ap_over ideal f1_of average gini_over discount",
     ),
-    "no relevant items": Input(
-        {"u1": _list("abc"), "u2": _list("ab"), "u3": _list("ba"), "u4": _list("ac")},
-        {"u1": {"b": 1}, "u2": {"a": 0}, "u3": {}},
-        (2, None),
-        ("no_truth", "relevant_from"),
+    "no relevant items": _written(
+        "u1: abc, u2: ab, u3: ba, u4: ac", "u1: b1, u2: a0, u3:", shows="no_truth relevant_from"
     ),
-    "no list": Input(
-        {"u1": _list("abc"), "u3": []},
-        {"u1": {"b": 1}, "u2": {"a": 1}, "u3": {"c": 2}},
-        (2, None),
-        ("no_list",),
+    "no list": _written("u1: abc, u3:", "u1: b1, u2: a1, u3: c2", shows="no_list"),
+    "nobody has a list": _written("u1:", "u1: a1", (2,)),
+    "repeats": _written(
+        "u1: abacb, u2: ccd", "u1: a2 c1 x1 y1 z1, u2: c1 x1 y1 z1", (3, None), "duplicates"
     ),
-    "nobody has a list": Input({"u1": []}, {"u1": {"a": 1}}, (2,)),
-    "repeats": Input(
-        {"u1": _list("abacb"), "u2": _list("ccd")},
-        {"u1": {"a": 2, "c": 1, "x": 1, "y": 1, "z": 1}, "u2": {"c": 1, "x": 1, "y": 1, "z": 1}},
-        (3, None),
-        ("duplicates",),
-    ),
-    "tie across the cut-off": Input({"u1": _list("cab", 1, 1, 1)}, {"u1": {"b": 1}}, (1, 2), ("ties",)),
-    "ties": Input(
+    "tie across the cut-off": _written({"u1": _list("cab", 1, 1, 1)}, "u1: b1", (1, 2), "ties"),
+    "ties": _written(
         {"u1": _list("dbcae", 3, 2, 2, 2, 1), "u2": _list("badec", 2, 2, 1, 1, 1)},
-        {"u1": {"a": 0, "b": 3, "d": 1, "x": 1}, "u2": {"b": 1, "c": 2, "e": 0}},
-        (2, None),
-        ("ties",),
+        "u1: a0 b3 d1 x1, u2: b1 c2 e0", shows="ties",
     ),
-    "all items tied": Input(
+    "all items tied": _written(
         {"u1": _list("gace", 1, 1, 1, 1), "u2": _list("gedb", 2, 2, 2, 2)},
-        {"u1": {"g": 1, "c": 2}, "u2": {"b": 0.5, "d": 1, "g": 0}},
-        (1, 2),
-        ("ties",),
+        "u1: g1 c2, u2: b0.5 d1 g0", (1, 2), "ties",
     ),
-    "unsorted scores": Input(
-        {"u1": _list("abcd", 0.5, 2, -1, 1.25)}, {"u1": {"c": 1, "b": 2}}, (2, None), ("ties",)
-    ),
+    "unsorted scores": _written({"u1": _list("abcd", 0.5, 2, -1, 1.25)}, "u1: c1 b2", shows="ties"),
     "ids that are numbers": Input(
         {"u1": [("9", 1), ("10", 1), ("2", 1)]}, {"u1": {"9": 1, "2": 2}}, (1, 2), ("ties",)
     ),
-    "unknown items": Input(
-        {"u1": _list("xab"), "u2": _list("cba")},
-        {"u1": {"x": 1, "b": 2, "y": 1}, "u2": {"b": 1, "y": 3, "x": 0}},
-        (2, None),
-        ("unknown_items",),
-        {"catalogue": [*"abcd"]},
+    "unknown items": _written(
+        "u1: xab, u2: cba", "u1: x1 b2 y1, u2: b1 y3 x0", shows="unknown_items",
+        context={"catalogue": [*"abcd"]},
     ),
-    "seen items": Input(
-        {"u1": _list("abc"), "u2": _list("cba")},
-        {"u1": {"a": 1, "c": 2, "q": 1}, "u2": {"b": 1, "a": 1}},
-        (2, None),
-        ("seen_truth",),
-        {"seen": {"u1": ["a", "q"], "u2": ["b", "c"]}},
+    "seen items": _written(
+        "u1: abc, u2: cba", "u1: a1 c2 q1, u2: b1 a1", shows="seen_truth",
+        context={"seen": {"u1": ["a", "q"], "u2": ["b", "c"]}},
     ),
-    "negative grades": Input(
-        {"u1": _list("abc"), "u2": _list("cab")},
-        {"u1": {"a": -1, "b": 1, "x": -2}, "u2": {"c": -1}},
-        (2, None),
-        ("negative_grades",),
-        asks_for="negative_grades",
+    "negative grades": _written(
+        "u1: abc, u2: cab", "u1: a-1 b1 x-2, u2: c-1", shows="negative_grades", asks_for="negative_grades"
     ),
-    "unjudged items": Input(
-        {"u1": _list("abcde"), "u2": _list("dc"), "u3": []},
-        {"u1": {"b": 1, "d": 2, "c": 0}, "u2": {"a": 1}, "u3": {"a": 1}},
-        (2, None),
-        ("judged_only",),
+    "unjudged items": _written(
+        "u1: abcde, u2: dc, u3:", "u1: b1 d2 c0, u2: a1, u3: a1", shows="judged_only"
     ),
-    "ranks with gaps": Input(
-        {"u1": [("b", 3), ("a", 1), ("c", 6)], "u2": [("c", 2)]},
-        {"u1": {"b": 1, "c": 2, "x": 1}, "u2": {"c": 1, "a": 1}},
-        (2, None),
-        ("rank_gaps",),
-        {"ranks": True},
-        asks_for="rank_gaps",
+    "ranks with gaps": _written(
+        {"u1": [("b", 3), ("a", 1), ("c", 6)], "u2": [("c", 2)]}, "u1: b1 c2 x1, u2: c1 a1",
+        shows="rank_gaps", context={"ranks": True}, asks_for="rank_gaps",
     ),
-    "users of different weight": Input(
-        {"u1": _list("abcd"), "u2": _list("dcba"), "u3": _list("ba")},
-        {"u1": {"a": 1, "d": 1}, "u2": {"b": 2, "c": 1, "d": 1, "x": 1}, "u3": {"a": 1}},
-        (2, None),
-        ("average", "f1_of", "gini_over", "recall_over"),
+    "users of different weight": _written(
+        "u1: abcd, u2: dcba, u3: ba", "u1: a1 d1, u2: b2 c1 d1 x1, u3: a1",
+        shows="average f1_of gini_over recall_over",
     ),
     "random 1": _random(1, (3, None)),
     "random 2": _random(2, (2, 10)),
     "random 3": _random(3, (3, None), n_users=2, items="abcdef"),
-}
+}  # fmt: skip
 
 # What metrics about the items read besides lists and truth; f has no vector, e neither a kind nor a price.
 _KNOWN: dict[str, Any] = {
@@ -220,90 +186,63 @@ _OTHER_KNOWN: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 # Inputs that only the questions of _ALSO are about: an edge that few metrics see.
 _EDGES: dict[str, Input] = {
-    "nothing to refuse": Input(
-        {"u1": _list("abc"), "u2": _list("cab")},
-        {"u1": {"b": 1}, "u2": {"c": 2, "a": 0}},
+    "nothing to refuse": _written(
+        "u1: abc, u2: cab", "u1: b1, u2: c2 a0",
         context={"catalogue": [*"abcd"], "seen": {"u1": ["a"], "u2": ["d"]}},
     ),
-    "neither list nor relevant items": Input(
-        {"u1": _list("ab"), "u2": []}, {"u1": {"a": 1, "x": 1}, "u2": {"b": 0}}
+    "neither list nor relevant items": _written("u1: ab, u2:", "u1: a1 x1, u2: b0"),
+    "nobody is shown a judged item": _written("u1: a", "u1: b1", (1,)),
+    "a relevant item twice": _written("u1: aabc, u2: ba", "u1: a2 c1, u2: a1", (3, None)),
+    "a judged item ties and is repeated": _written({"u1": _list("aab", 2, 1, 1)}, "u1: a1 x1"),
+    "an unjudged item ties with its repeat": _written(
+        {"u1": _list("caab", 2, 1, 1, 1)}, "u1: b1 x1", (3, None)
     ),
-    "nobody is shown a judged item": Input({"u1": _list("a")}, {"u1": {"b": 1}}, (1,)),
-    "a relevant item twice": Input(
-        {"u1": _list("aabc"), "u2": _list("ba")}, {"u1": {"a": 2, "c": 1}, "u2": {"a": 1}}, (3, None)
+    "pooled items that nobody may see": _written(
+        "u1: abc", "u1: a-1 b0 c1", context={"catalogue": ["b", "c"], "seen": {"u1": ["a"]}}
     ),
-    "a judged item ties and is repeated": Input(
-        {"u1": _list("aab", 2, 1, 1)}, {"u1": {"a": 1, "x": 1}}, (2, None)
-    ),
-    "an unjudged item ties with its repeat": Input(
-        {"u1": _list("caab", 2, 1, 1, 1)}, {"u1": {"b": 1, "x": 1}}, (3, None)
-    ),
-    "pooled items that nobody may see": Input(
-        {"u1": _list("abc")},
-        {"u1": {"a": -1, "b": 0, "c": 1}},
-        context={"catalogue": ["b", "c"], "seen": {"u1": ["a"]}},
-    ),
-    "equally good intents": Input(
-        {"u1": _list("be"), "u2": []},
-        {"u1": {"b": 1, "c": 1, "d": 1}, "u2": {"e": 1}},
-        (2, None),
+    "equally good intents": _written(
+        "u1: be, u2:", "u1: b1 c1 d1, u2: e1",
         context={"intents": {"u1": {"b": ["p", "q"], "c": ["p", "r"], "d": ["q", "s"]}}},
     ),
-    "cold items": Input(
-        {"u1": _list("h"), "u2": _list("hag"), "u4": _list("afcb")},
-        {"u1": {"h": 1}, "u2": {"a": 1}, "u4": {"b": 1}},
-        (2, None),
+    "cold items": _written(
+        "u1: h, u2: hag, u4: afcb", "u1: h1, u2: a1, u4: b1",
         context={"train": {"u1": ["a", "f"], "u2": ["f"], "u3": [], "u4": ["a", "b"], "u5": ["a"]}},
     ),
-    "one user and one item": Input(
-        {"u1": _list("a")}, {"u1": {"a": 1}}, (1,), context={"catalogue": ["a"], "train": {"u1": ["a"]}}
+    "one user and one item": _written(
+        "u1: a", "u1: a1", (1,), context={"catalogue": ["a"], "train": {"u1": ["a"]}}
     ),
-    "vectors of zeros": Input(
-        {"u1": _list("dz"), "u2": _list("az")},
-        {"u1": {"d": 1}},
+    "vectors of zeros": _written(
+        "u1: dz, u2: az", "u1: d1",
         context={"embeddings": {"a": [1.0, 0.0], "d": [0.0, 0.0], "z": [0.0, 0.0]}},
     ),
-    "repeats in the reference": Input(
-        {"u1": _list("abc"), "u2": _list("bca")},
-        {"u1": {"a": 1}, "u2": {"b": 1}},
-        context={"reference": {"u1": ["b", "b", "a"], "u2": ["a"]}},
+    "repeats in the reference": _written(
+        "u1: abc, u2: bca", "u1: a1, u2: b1", context={"reference": {"u1": ["b", "b", "a"], "u2": ["a"]}}
     ),
-}
+}  # fmt: skip
 _RATINGS = {
-    "stars": Input(
-        {
-            "u1": [("a", 3.5), ("b", 4.0), ("c", 1.0)],
-            "u2": [("a", 3.0), ("d", 3.25), ("e", 2.0)],
-            "u3": [("b", 3.0)],
-        },
-        {"u1": {"a": 4, "b": 4, "c": 2}, "u2": {"a": 3.5, "d": 1, "e": 2}, "u3": {"b": 3}},
-        (None,),
+    "stars": _written(
+        {"u1": _list("abc", 3.5, 4.0, 1.0), "u2": _list("ade", 3.0, 3.25, 2.0), "u3": _list("b", 3.0)},
+        "u1: a4 b4 c2, u2: a3.5 d1 e2, u3: b3", (None,),
     ),
-    "clicks": Input(
+    "clicks": _written(
         {
-            "u1": [("a", 0.9), ("b", 0.4), ("c", 0.4), ("d", 0.1)],
-            "u2": [("a", 1.0), ("b", 0.3), ("c", 0.75)],
-            "u3": [("a", 0.5)],
+            "u1": _list("abcd", 0.9, 0.4, 0.4, 0.1), "u2": _list("abc", 1.0, 0.3, 0.75),
+            "u3": _list("a", 0.5),
         },
-        {"u1": {"a": 1, "b": 1, "c": 0, "d": 0}, "u2": {"a": 0, "b": 0, "c": 1}, "u3": {"a": 1}},
-        (None,),
+        "u1: a1 b1 c0 d0, u2: a0 b0 c1, u3: a1", (None,),
     ),
     "probabilities close together": Input(
         {"u1": _list("abcdefghij", 0.12, 0.14, 0.16, 0.18, 0.52, 0.54, 0.58, 0.58, 0.96, 0.98)},
-        {"u1": {item: float(item in "bdeij") for item in "abcdefghij"}},
-        (None,),
+        {"u1": {item: float(item in "bdeij") for item in "abcdefghij"}}, (None,),
     ),
-    "certain": Input(
-        {"u1": _list("abc", 0.0, 1.0, 0.5), "u2": _list("ab", 1.0, 0.0)},
-        {"u1": {"a": 1, "b": 0, "c": 1}, "u2": {"a": 1, "b": 0}},
-        (None,),
+    "certain": _written(
+        {"u1": _list("abc", 0.0, 1.0, 0.5), "u2": _list("ab", 1.0, 0.0)}, "u1: a1 b0 c1, u2: a1 b0", (None,)
     ),
-    "edges of bins": Input(
+    "edges of bins": _written(
         {"u1": _list("abcdefg", 0.25, 0.28, 0.3, 0.5, 0.7, 5 / 6, 0.875)},
-        {"u1": {"a": 1, "b": 1, "c": 0, "d": 0, "e": 1, "f": 0, "g": 1}},
-        (None,),
+        "u1: a1 b1 c0 d0 e1 f0 g1", (None,),
     ),
-}
+}  # fmt: skip
 # Columns of items= that the parameters which name one are given, and what a value of a decision asks for.
 _COLUMNS = {"by": "kind", "of": "price"}
 _TOGETHER: dict[tuple[str, str], dict[str, Any]] = {("ideal", "k"): {"gain": "binary"}}
@@ -338,10 +277,6 @@ def _readers(*decisions: str) -> Callable[[Metric], bool]:
     return lambda metric: set(decisions) <= set(metric.reads)
 
 
-def _no_expectation(metric: Metric) -> bool:
-    return metric.ties in ("refuse", "shown") and "ties" in metric.reads
-
-
 def _of_the_catalogue(metric: Metric) -> bool:
     return metric.kind == "catalogue"
 
@@ -350,14 +285,11 @@ _SOME = _named(
     "precision", "recall", "ndcg", "map", "mrr", "judged", "count", "bpref", "auc", "accuracy", "ild",
     "novelty", "kinds", "alpha_ndcg", "ee_l", "compat", "gini",
 )  # fmt: skip
-_NOTHING_REFUSED = {
-    "no_truth": "error", "no_list": "error", "duplicates": "error", "unknown_items": "error",
-    "seen_truth": "error",
-}  # fmt: skip
+_REFUSING = ("no_truth", "no_list", "duplicates", "unknown_items", "seen_truth")
 # What one decision at a time leaves unasked: errors, two decisions at once, edges of a formula.
 _ALSO: tuple[_Also, ...] = (
-    _Also("nothing to refuse", _NOTHING_REFUSED, _readers("negative_grades")),
-    _Also("ties", {"ties": "expected"}, _no_expectation),
+    _Also("nothing to refuse", dict.fromkeys(_REFUSING, "error"), _readers("negative_grades")),
+    _Also("ties", {"ties": "expected"}, lambda m: m.ties in ("refuse", "shown") and "ties" in m.reads),
     _Also("one list", {"ties": "expected"}, lambda metric: metric.ties == "refuse"),
     _Also("ties", {"ties": "expected"}, _named("epc"), {"relevance": "no"}),
     _Also("tie across the cut-off", {"ties": "best"}, _of_the_catalogue),
@@ -666,8 +598,7 @@ def _evaluate(
     predicted = "predictions" in metric.needs
     names, source = [*requests.values()], inputs(family_of(metric))[name]
     result: Evaluation
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with hush(Warning):
         if predicted:
             run = {user: dict(entries) for user, entries in source.run.items()}
             result = evaluate_ratings(run, source.truth, names)

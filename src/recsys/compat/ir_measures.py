@@ -50,8 +50,9 @@ _MEASURES: dict[str, tuple[str, dict[str, str]]] = {
     "Compat": ("compat", {"p": "p"}),
 }
 _SHARED = {"rel": "relevant_from", "judged_only": "judged_only"}
-# Measures of programs that put equal scores in ascending order of ids and keep scores as they are.
-_ASCENDING = ("Judged", "Compat")
+# How the programs that ir_measures asks otherwise order equal scores, where that is not by descending id.
+# These keep scores as they are, the others round them to float32.
+_TIES = {"by_id": ("Judged", "Compat"), "given": ("RBP", "BPM", "SDCG", "INST")}
 
 
 def register() -> Provider:
@@ -85,14 +86,14 @@ def _provider_class() -> type[Provider]:
             scores = ir_measures.util.RunConverter(run).as_dict_of_dict()
             rounded = {query: float32_scores(query, listed) for query, listed in scores.items()}
             for measure in self.measures:
-                cut_rr = measure.NAME == "RR" and "cutoff" in measure.params
-                ascending = cut_rr or measure.NAME in _ASCENDING
-                ties = "by_id" if ascending else "by_id_desc"
+                ties = next((rule for rule, names in _TIES.items() if measure.NAME in names), "by_id_desc")
+                if measure.NAME == "RR" and "cutoff" in measure.params:
+                    ties = "by_id"
                 rules = Conventions.named("ir_measures").but(no_list="empty", ties=ties)
                 if "gains" in measure.params:
                     rules = rules.but(gain=_gains(measure["gains"], self.qrels))
                 request = _request(measure, NOT_PROVIDED)
-                lists = scores if ascending else rounded
+                lists = rounded if ties == "by_id_desc" else scores
                 queries, values = values_by_case(lists, self.qrels, [request], rules)
                 for query, value in zip(queries, values[request].tolist(), strict=True):
                     if not np.isnan(value):

@@ -9,6 +9,7 @@ from `recsys.metrics` under the preset "trec_eval". docs/drop-in.md lists what d
 from __future__ import annotations
 
 import collections
+import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -45,7 +46,7 @@ class _Measure:
     """How one measure is asked for here: a request with a place for its parameter, or a constant."""
 
     request: str | float
-    takes: str = "nothing"  # cut-offs, shares, gains, beta or weights
+    takes: str = "nothing"  # cut-offs, shares, points, gains, beta or weights
     default: str = ""
     log: bool = False
 
@@ -70,7 +71,7 @@ _MEASURES: dict[str, _Measure] = {
     "gm_bpref": _Measure("bpref", log=True),
     "Rprec_mult": _Measure("r_precision_at(multiple={})", "shares", _MULTIPLES),
     "utility": _Measure("utility(a={}, b={}, missed={}, rest={})", "weights", "1,-1,0,0"),
-    "11pt_avg": _Measure("eleven_point"),
+    "11pt_avg": _Measure("eleven_point", "points"),
     "binG": _Measure("binary_g"),
     "G": _Measure(f"g({_ANY_GRADE})", "gains"),
     "ndcg": _Measure(f"ndcg({_ANY_GRADE})", "gains"),
@@ -134,23 +135,23 @@ class RelevanceEvaluator:
         judged_docs_only_flag: bool = False,
     ) -> None:
         self._columns = [column for name, given in _parse(measures) for column in _columns_of(name, given)]
-        for name, value in (
-            ("relevance_level", relevance_level), ("judged_docs_only_flag", judged_docs_only_flag),
-        ):  # fmt: skip
-            if not isinstance(value, int):
-                raise TypeError(f"{name} should be an int, not {type(value).__name__}.")
-        if relevance_level <= 0:
-            raise TypeError("Argument relevance_level should be positive.")
+        level, judged_only = operator.index(relevance_level), operator.index(judged_docs_only_flag)
+        if not 0 < level < 2**31 or abs(judged_only) >= 2**31:
+            raise TypeError("Argument relevance_level should be positive, and numbers below 2^31.")
         self._conventions = Conventions.named("trec_eval").but(
             no_truth="zero",
             no_list="empty",
-            relevant_from=None if relevance_level == 1 else relevance_level,
-            judged_only="yes" if judged_docs_only_flag else "no",
+            relevant_from=None if level == 1 else level,
+            judged_only="yes" if judged_only else "no",
         )
         judged = query_relevance.items()  # an AttributeError for what is no mapping
         held = hold_truth(query_relevance)
         if held is None:
-            held = {q: dict(_checked_grades(q, d)) for q, d in judged if len(d) > 0}
+            held = {}
+            for query, grades in judged:
+                if len(grades) > 0:
+                    _check_types("query_relevance", query, grades, int, "relevances")
+                    held[query] = dict(grades)
         self._truth = held
 
     def evaluate(self, scores: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
@@ -167,7 +168,7 @@ class RelevanceEvaluator:
             return {}
         if not isinstance(scores, dict):
             raise TypeError(f"scores should be a dict, not {type(scores).__name__}.")
-        asked = {column.request for column in self._columns if isinstance(column.request, str)}
+        asked = {part for column in self._columns for part in column.parts if isinstance(part, str)}
         if any(column.key == "Rndcg" for column in self._columns):
             asked.add(_N_RELEVANT)
         found = plain_values(scores, self._truth, sorted(asked), self._conventions, float32=True)
@@ -176,9 +177,12 @@ class RelevanceEvaluator:
             truth = self._truth if isinstance(self._truth, dict) else self._truth.dicts()
             found = values_by_case(run, truth, sorted(asked), self._conventions)
         queries, values = found
-        rows = np.empty((len(queries), len(self._columns)))
+        rows = np.zeros((len(queries), len(self._columns)))
         for at, column in enumerate(self._columns):
-            rows[:, at] = values[column.request] if isinstance(column.request, str) else column.request
+            for part in column.parts:
+                rows[:, at] += values[part] if isinstance(part, str) else part
+            if len(column.parts) > 1:
+                rows[:, at] /= len(column.parts)
             if column.log:
                 rows[:, at] = logs_of(rows[:, at])
             if column.key == "Rndcg":  # 0 where no grade reaches the relevance level; the rest of ndcg is not
@@ -188,10 +192,10 @@ class RelevanceEvaluator:
 
 @dataclass(frozen=True)
 class _Answer:
-    """One value of each query: its key, and the request it comes from or a constant."""
+    """One value of each query: its key, and the requests or constants that it is the mean of, mostly one."""
 
     key: str
-    request: str | float
+    parts: tuple[str | float, ...]
     log: bool = False
 
 
@@ -220,41 +224,29 @@ def _columns_of(name: str, given: tuple[str, ...]) -> tuple[_Answer, ...]:
     if measure.takes == "weights" and len(texts) != 4:
         raise ValueError(f"{name} takes four different weights, not {','.join(given)}.")
     if not isinstance(measure.request, str) or measure.takes in ("nothing", "gains"):
-        return (_Answer(name, measure.request, log=measure.log),)
+        return (_Answer(name, (measure.request,), log=measure.log),)
+    if measure.takes == "beta" and float(texts[0]) == 0:
+        return (_Answer(name, ("set_precision",)),)
     if measure.takes in ("beta", "weights"):
-        return (_Answer(name, measure.request.format(*texts)),)
+        return (_Answer(name, (measure.request.format(*texts),)),)
+    if measure.takes == "points":
+        levels = _columns_of("iprec_at_recall", given)[::-1] if given else ()  # added from the highest on
+        return (_Answer(name, tuple(part for level in levels for part in level.parts) or (measure.request,)),)
     if measure.takes == "shares":
         shares = sorted(float(text) for text in texts)
         reachable = [
             0.0 if name == "iprec_at_recall" and s > 1 else measure.request.format(s) for s in shares
         ]
-        return tuple(_Answer(f"{name}_{s:.2f}", r) for s, r in zip(shares, reachable, strict=True))
+        return tuple(_Answer(f"{name}_{s:.2f}", (r,)) for s, r in zip(shares, reachable, strict=True))
     cuts = sorted({int(float(text)) for text in texts})
     if cuts[0] < 1:
         raise ValueError(f"{name} takes cut-offs of at least 1, not {','.join(given)}.")
-    return tuple(_Answer(f"{name}_{cut}", measure.request.format(cut)) for cut in cuts)
-
-
-def _checked_grades(query: Any, judged: Any) -> dict[str, int]:
-    """A copy of the judgements of one query, or an error if they are of another type."""
-    if not isinstance(query, str) or not isinstance(judged, dict):
-        raise TypeError(
-            f"query_relevance should map text to dicts, not {type(query).__name__} to "
-            f"{type(judged).__name__}."
-        )
-    _check_types(judged, str, "document ids")
-    _check_types(judged.values(), int, "relevances")
-    return judged.copy()
+    return tuple(_Answer(f"{name}_{cut}", (measure.request.format(cut),)) for cut in cuts)
 
 
 def float32_scores(query: Any, listed: Any) -> dict[str, float]:
     """The scores of one query as trec_eval keeps them: 32 bits, and a number beyond them is infinite."""
-    if not isinstance(query, str) or not isinstance(listed, dict):
-        raise TypeError(
-            f"scores should map text to dicts, not {type(query).__name__} to {type(listed).__name__}."
-        )
-    _check_types(listed, str, "document ids")
-    _check_types(listed.values(), (float, int), "scores")
+    _check_types("scores", query, listed, (float, int), "scores")
     with np.errstate(over="ignore"):
         kept = np.fromiter(listed.values(), np.float64, len(listed)).astype(np.float32).astype(np.float64)
     if np.isnan(kept).any():
@@ -262,11 +254,17 @@ def float32_scores(query: Any, listed: Any) -> dict[str, float]:
     return dict(zip(listed, np.clip(kept, -1e300, 1e300).tolist(), strict=True))
 
 
-def _check_types(values: Iterable[Any], kinds: type | tuple[type, ...], what: str) -> None:
-    """Raise an error if a value is of no such type."""
-    for kind in set(map(type, values)):
-        if not issubclass(kind, kinds):
-            raise TypeError(f"{what} should not be {kind.__name__}.")
+def _check_types(side: str, query: Any, row: Any, kinds: type | tuple[type, ...], what: str) -> None:
+    """Raise an error if one query does not hold {document: number} with numbers of these types."""
+    if not isinstance(query, str) or not isinstance(row, dict):
+        raise TypeError(
+            f"{side} should map text to dicts, not {type(query).__name__} to {type(row).__name__}."
+        )
+    for values, right, name in ((row, str, "document ids"), (row.values(), kinds, what)):
+        for kind in set(map(type, values)):
+            if not issubclass(kind, right):
+                wanted = right if isinstance(right, type) else right[0]
+                raise TypeError(f"{name} should not be {kind.__name__}: make them {wanted.__name__}(…).")
 
 
 def parse_run(f_run: Iterable[str]) -> dict[str, dict[str, float]]:

@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
-from recsys.errors import ColumnError, InputError, NotDefinedError, RecsysWarning, warn
+from recsys.errors import ColumnError, InputError, RecsysWarning, warn
 from recsys.evaluation.evaluate import evaluate
+from recsys.evaluation.results import Evaluation
 from recsys.metrics.registry import Request
 from recsys.types import Array
 
@@ -53,7 +54,6 @@ def calc_metrics(
         ref_reco: recommendations of another model, or {name: recommendations}, for Intersection.
 
     Raises:
-        NotDefinedError: a metric of RecTools that has no form here.
         InputError: something that a metric needs is not given.
     """
     tables = _Tables(reco, interactions, prev_interactions, catalog, ref_reco)
@@ -67,7 +67,7 @@ def calc_metrics(
         elif kind in _OTHERS:
             results |= {name + ending: value for ending, value in _OTHERS[kind](metric, tables)}
         else:
-            warn(RecsysWarning, f"{name!r} is a {classes[0]}, which is no metric of RecTools: left out.")
+            warn(RecsysWarning, f"Custom metrics are not supported: {name!r}, a {classes[0]}, is left out.")
     for asked in judged.values():  # what reads the places of relevant items, in one pass
         lists, truth = _places(
             reco, tables.truth(next(iter(asked.values()))[0]), max(m.k for m, _ in asked.values())
@@ -75,7 +75,8 @@ def calc_metrics(
         whole = next((m for m, request in asked.values() if request.startswith(("accuracy", "mcc"))), None)
         n_items = None if whole is None else len(tables.need("catalog", whole))
         found = _evaluate(lists, truth, [request for _, request in asked.values()], catalogue=n_items)
-        results |= {name: found[request] for name, (_, request) in asked.items()}
+        for name, (_, request) in asked.items():  # added up as there, for the last bit
+            results[name] = float(np.mean(found.values_of(request)))
     return results
 
 
@@ -141,7 +142,7 @@ def _places(reco: pd.DataFrame, truth: pd.DataFrame, n_places: int) -> tuple[Arr
     return lists, pd.DataFrame({**relevant, _RANK: wanted[_RANK].to_numpy()})
 
 
-def _evaluate(lists: Any, truth: pd.DataFrame, requests: Any, **options: Any) -> Mapping[str, float]:
+def _evaluate(lists: Any, truth: pd.DataFrame, requests: Any, **options: Any) -> Evaluation:
     """The values under the decisions of RecTools; other decisions are among the options."""
     decisions = {name: options.pop(name) for name in ("no_list", "no_truth") if name in options}
     conventions = Conventions.of("rectools").but(**decisions)
@@ -161,12 +162,6 @@ def _partial_auc(metric: Any, tables: _Tables) -> Iterator[tuple[str, float]]:
     """Lists go on with k items that nobody wants, and then with the relevant items they lack."""
     import pandas as pd
 
-    kind = type(metric).__name__
-    if metric.insufficient_handling != "ignore":
-        raise NotDefinedError(
-            f"{kind} has no form here with insufficient_handling={metric.insufficient_handling!r}.",
-            hint="Use insufficient_handling='ignore'.",
-        )
     truth = tables.truth(metric)
     own = tables.reco[tables.reco[_USER].isin(truth[_USER])]
     n_places = (int(own[_RANK].max()) if len(own) else 0) + metric.k
@@ -180,10 +175,23 @@ def _partial_auc(metric: Any, tables: _Tables) -> Iterator[tuple[str, float]]:
             _RANK: np.append(place, n_places + missing.groupby("user").cumcount()) + 1,
         }
     )
-    if kind == "PAP":  # of the first k relevant items alone
+    if metric.insufficient_handling != "ignore":  # lists that lack relevant items and k others
+        n_others = np.bincount(pd.Index(truth[_USER].unique()).get_indexer(own[_USER]), minlength=len(lists))
+        n_others -= np.bincount(wanted["user"][wanted[_RANK].notna()], minlength=len(lists))
+        short = np.intersect1d(missing["user"], np.flatnonzero(n_others < metric.k))
+        if len(short) and metric.insufficient_handling == "raise":
+            raise InputError(
+                f"{type(metric).__name__}: {len(short)} users have lists that lack relevant items and have "
+                f"fewer than {metric.k} others.",
+                hint="Recommend more, or use insufficient_handling='exclude' or 'ignore'.",
+            )
+        table, wanted = (rows[~rows["user"].isin(short)] for rows in (table, wanted))
+        if wanted.empty:
+            return iter([("", math.nan)])
+    if any(base.__name__ == "PAP" for base in type(metric).__mro__):  # of the first k relevant items alone
         wanted = wanted.sort_values(_RANK, kind="stable").groupby("user").head(metric.k)
     request = f"pauc@{metric.k}"
-    yield "", _evaluate(table, wanted, request, complete=True)[request]
+    return iter([("", _evaluate(table, wanted, request, complete=True)[request])])
 
 
 def _coverage(metric: Any, tables: _Tables) -> Iterator[tuple[str, float]]:
@@ -247,11 +255,13 @@ def _sufficient(metric: Any, tables: _Tables) -> Iterator[tuple[str, float]]:
 
 
 def _unrepeated(metric: Any, tables: _Tables) -> Iterator[tuple[str, float]]:
-    if not metric.deep:
-        raise NotDefinedError(
-            "UnrepeatedReco has no form here but deep=True.", hint="Use UnrepeatedReco(k, deep=True)."
-        )
-    return _of_lists(metric, tables, f"valid@{metric.k}")
+    """Without `deep`, the share of the users who have a list that repeats nothing."""
+    if metric.deep:
+        return _of_lists(metric, tables, f"valid@{metric.k}")
+    shown = tables.shown(metric.k)
+    repeating = shown.loc[shown.duplicated([_USER, _ITEM]), _USER]
+    once = shown[~shown[_USER].isin(repeating)]
+    return _of_lists(metric, tables, f"user_coverage@{metric.k}", lists=once, truth=shown, no_list="empty")
 
 
 def _covered_users(metric: Any, tables: _Tables) -> Iterator[tuple[str, float]]:

@@ -27,6 +27,7 @@ from recsys.errors import InputError, NotDefinedError
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.options import check_flag
 from recsys.kernels.exact_sums import exact_mean
+from recsys.ranks.shards import best_entries
 from recsys.stats.aggregates import Aggregate
 from recsys.types import Array, Bool, Float
 
@@ -65,10 +66,7 @@ class _Scored:
 
     def first(self, k: int) -> _Scored:
         """The k rows of each query that score highest."""
-        order = np.lexsort((-self.score, self.index))
-        index = self.index[order]
-        place = np.arange(len(index)) - np.searchsorted(index, index)
-        kept = np.sort(order[place < k])
+        kept = np.sort(best_entries(self.index, self.score, np.arange(len(self.index)), k))
         return replace(self, index=self.index[kept], score=self.score[kept], target=self.target[kept])
 
 
@@ -77,6 +75,8 @@ class _Retrieval:
 
     is_differentiable: ClassVar[bool] = False
     higher_is_better: ClassVar[bool] = True
+    top_k: int | None = None
+    _name: ClassVar[str]  # of the metric here
     _graded: ClassVar[bool] = False
 
     def __init__(
@@ -127,8 +127,10 @@ class _Retrieval:
         tensors = (indexes[kept], preds[kept].float(), target[kept].double())
         index, score, grade = (tensor.detach().cpu().numpy() for tensor in tensors)
         rows = _Scored(index, score, grade)
-        if not len(rows.index):
+        if not len(rows.index) or not preds.ndim:
             raise InputError("there are no rows to add.", hint="Leave out empty batches.")
+        if self._graded and (rows.target < 0).any():
+            raise InputError("a target is negative.", hint="Use grades from 0 on, or ignore_index.")
         if not self._graded and not np.isin(rows.target, (0, 1)).all():
             raise InputError(
                 "a target is neither 0 nor 1.", hint="RetrievalNormalizedDCG alone takes grades."
@@ -149,7 +151,9 @@ class _Retrieval:
 
     def compute(self) -> Any:
         """The value over all queries, as a tensor."""
-        raise NotImplementedError
+        request = self._name + ("" if self.top_k is None else f"@{self.top_k}")
+        (values,), full = _values(self._rows(), [request])
+        return self._aggregate(values, full)
 
     def _rows(self) -> _Scored:
         if not self._updates:
@@ -192,8 +196,6 @@ class _AtTopK(_Retrieval):
             a tensor of them and dim=.
     """
 
-    _name: ClassVar[str]
-
     def __init__(
         self,
         empty_target_action: Action = "neg",
@@ -203,11 +205,6 @@ class _AtTopK(_Retrieval):
     ) -> None:
         super().__init__(empty_target_action, ignore_index, aggregation)
         self.top_k = _check_k(top_k, "top_k")
-
-    def compute(self) -> Any:
-        request = self._name + ("" if self.top_k is None else f"@{self.top_k}")
-        (values,), full = _values(self._rows(), [request])
-        return self._aggregate(values, full)
 
 
 class RetrievalMAP(_AtTopK):
@@ -262,9 +259,7 @@ class RetrievalFallOut(_AtTopK):
 class RetrievalRPrecision(_Retrieval):
     """The precision of as many items as are relevant."""
 
-    def compute(self) -> Any:
-        (values,), full = _values(self._rows(), ["r_precision"])
-        return self._aggregate(values, full)
+    _name = "r_precision"
 
 
 class RetrievalPrecision(_AtTopK):

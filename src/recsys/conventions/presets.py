@@ -111,7 +111,7 @@ _ROWS = (
         ),
         aliases=("irmeasures",),
         defects=(
-            "RR@k and Judged@k order equal scores by ascending id, all others by descending id.",
+            "Equal scores stand by ascending id in RR@k and Judged@k, as given in RBP, BPM, SDCG and INST.",
             "nDCG with and without gains, asked for in one call, can get each other's values.",
         ),
         facts=(

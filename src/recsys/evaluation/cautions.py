@@ -75,12 +75,7 @@ def caution_rule(about: str) -> Callable[[Rule], Rule]:
     Args:
         about: "evaluation" for a function of a Question; "comparison" for one of {model: [evaluations]}.
     """
-
-    def register(find: Rule) -> Rule:
-        CAUTIONS[find.__name__] = CautionRule(about, find)
-        return find
-
-    return register
+    return CAUTIONS.adding(lambda find: CautionRule(about, find))
 
 
 def silenced_codes(cautions: str | Iterable[str] | None) -> frozenset[str]:
@@ -352,7 +347,7 @@ def groups_left_out(question: Question) -> str | None:
 def different_questions(models: Mapping[str, Sequence[Evaluation]]) -> str | None:
     """Two results have another truth for the same users, or share fewer than half of their users.
 
-    Silent: the same truth for most of the same users; files of version 0.1.0, which do not hold the truth.
+    Silent: the same truth for most of the same users; files of format 1, which do not hold the truth.
     """
     baseline, *others = models
     for name in others:

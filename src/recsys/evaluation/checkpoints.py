@@ -20,17 +20,19 @@ from functools import partial as bind
 from pathlib import Path
 from typing import Any, Self
 
+import recsys
 from recsys.conventions.decisions import Conventions
 from recsys.errors import FileError, InputError, NoRowsError, NotDefinedError
 from recsys.evaluation.digests import digest
 from recsys.evaluation.pieces import PieceResult, join_pieces, result_of
-from recsys.evaluation.result_files import library_version, whole_document
+from recsys.evaluation.result_files import fingerprint, whole_document
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.row_folders import Column, RowWriter, WrittenPiece, write_piece
 from recsys.evaluation.run import CommonInputs, EvaluationRun
 from recsys.inputs.byte_sizes import format_memory, parse_memory
 from recsys.inputs.files.atomic_folder import HiddenFolder, lock_folder
-from recsys.inputs.files.atomic_write import write_text
+from recsys.inputs.files.atomic_write import write_errors_of, write_text
+from recsys.inputs.files.formats import read_text_file
 from recsys.metrics.registry import Request
 from recsys.types import Ids, Partial
 
@@ -40,6 +42,7 @@ _OURS = (_PLAN, "piece-", "part-", "ranges", "spill")
 _UNFINISHED = (f".{_PLAN}.", ".piece-")  # what a process that was killed was writing
 _MARK = {"recsys": "checkpoint"}
 _JOINED_AT_ONCE = 8
+_WHAT_TO_DO = "Check the free space and the folder's permissions."
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,8 @@ class PieceStore:
                 self._take_folder()
             self.spill = self.folder / "spill"
             shutil.rmtree(self.spill, ignore_errors=True)
-            self.spill.mkdir()
+            with write_errors_of(self.spill, _WHAT_TO_DO):
+                self.spill.mkdir()
             stack.callback(shutil.rmtree, self.spill, ignore_errors=True)
             self._writer = (
                 None if storage.per_user is None else stack.enter_context(RowWriter(storage.per_user))
@@ -144,6 +148,7 @@ class PieceStore:
             self.folder.mkdir(parents=True, exist_ok=True)
             with contextlib.suppress(ImportError):  # no such locks on this system
                 self._stack.callback(os.close, lock_folder(self.folder))
+            names = [file.name for file in self.folder.iterdir()]
         except BlockingIOError as error:
             raise FileError(
                 f"another process uses the checkpoint in {self.folder}.",
@@ -155,7 +160,7 @@ class PieceStore:
                 hint="Name a new folder, or an empty one.",
             ) from error
         self._stack.callback(self._leave_folder)
-        found = sorted(file.name for file in self.folder.iterdir() if not file.name.startswith(_UNFINISHED))
+        found = sorted(name for name in names if not name.startswith(_UNFINISHED))
         foreign = [name for name in found if not name.startswith(_OURS)]
         if found and (foreign or _PLAN not in found or self._stored_plan().get("recsys") != _MARK["recsys"]):
             raise FileError(
@@ -167,21 +172,27 @@ class PieceStore:
 
     def _leave_folder(self) -> None:
         """Remove the folder if nothing in it is done, or all is."""
-        with contextlib.suppress(OSError, ValueError):
-            if json.loads((self.folder / _PLAN).read_text(encoding="utf-8")) == _MARK:
+        with contextlib.suppress(FileError):
+            if self._stored_plan() == _MARK:
                 shutil.rmtree(self.folder, ignore_errors=True)
 
     def _stored_plan(self) -> dict[str, Any]:
         try:
-            return dict(json.loads((self.folder / _PLAN).read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError) as error:
+            plan = dict(json.loads(read_text_file(self.folder / _PLAN)))
+            is_ours = plan.get("recsys") == _MARK["recsys"]
+            # What is no plan of a checkpoint, or one in which nothing is done, has no sha256.
+            is_whole = "question" not in plan or plan.pop("sha256", None) == fingerprint(plan)
+        except (OSError, RecursionError, ValueError, TypeError) as error:
             raise self._damaged(_PLAN, error, hint="Remove the folder.") from error
+        if is_ours and not is_whole:
+            raise self._damaged(_PLAN, ValueError("not as it was written"), hint="Remove the folder.")
+        return plan
 
     def open(self, **question: Any) -> None:
         """Find the pieces of an earlier run of the same question; an error if it was another one."""
         if not self.keeps:
             return
-        question |= {"per_user": self._writer is not None, "recsys": library_version()}
+        question |= {"per_user": self._writer is not None, "recsys": recsys.__version__}
         self.plan = {**_MARK, "question": {name: digest(part) for name, part in question.items()}}
         stored = self._stored_plan()
         before = stored.get("question")
@@ -199,12 +210,13 @@ class PieceStore:
 
     def _forget(self) -> None:
         """Remove all but the plan, which says from now on that nothing is done."""
-        write_text(self.folder / _PLAN, json.dumps(_MARK))
-        for file in self.folder.iterdir():
-            if file.is_dir() and file != self.spill:
-                shutil.rmtree(file)
-            elif not file.is_dir() and file.name != _PLAN:
-                file.unlink()
+        with write_errors_of(self.folder, _WHAT_TO_DO):
+            write_text(self.folder / _PLAN, json.dumps(_MARK))
+            for file in self.folder.iterdir():
+                if file.is_dir() and file != self.spill:
+                    shutil.rmtree(file)
+                elif not file.is_dir() and file.name != _PLAN:
+                    file.unlink()
 
     def _damaged(self, name: str, error: Exception, hint: str) -> FileError:
         return FileError(f"{self.folder / name} is damaged ({error!r}).", hint=hint)
@@ -213,7 +225,7 @@ class PieceStore:
         """Add to the plan how the users were cut, so that a later run cuts them alike."""
         self.plan |= facts
         if self.keeps:
-            write_text(self.folder / _PLAN, json.dumps(self.plan))
+            write_text(self.folder / _PLAN, json.dumps(self.plan | {"sha256": fingerprint(self.plan)}))
 
     def has(self, number: int) -> bool:
         """Whether a piece is done."""
@@ -236,8 +248,9 @@ class PieceStore:
         written = None
         if self._writer is not None:
             file = (self.folder if self.keeps else self._writer.path) / f"part-{number:05}.parquet"
-            file.unlink(missing_ok=True)
-            written = write_piece(file, partial.rows, partial.terms, run.truth_keys(partial))
+            with write_errors_of(file, _WHAT_TO_DO):
+                file.unlink(missing_ok=True)
+                written = write_piece(file, partial.rows, partial.terms, run.truth_keys(partial))
         if self.keeps:
             text = base64.b64encode(found.to_bytes()).decode()
             write_text(self._piece_file(number), json.dumps({"piece": text, "rows": written}))
@@ -269,18 +282,24 @@ class PieceStore:
             document = whole_document(finish(self._writer.preview()), groups={}, run={})
             evaluation = finish(self._writer.close({"result": document}))
         if self.keeps:
-            self._forget()
+            # What cannot be removed is no reason to withhold a result: the next run finds all pieces, or
+            # a plan that says that nothing is done.
+            with contextlib.suppress(FileError):
+                self._forget()
         return evaluation
 
     def _take_up(self, number: int) -> None:
         """Add a piece that is kept in the folder to those in memory, and its rows to the folder of rows."""
         name = self._piece_file(number).name
         try:
-            stored = json.loads((self.folder / name).read_text(encoding="utf-8"))
+            stored = json.loads(read_text_file(self.folder / name))
             self._waiting.append(PieceResult.from_bytes(base64.b64decode(stored["piece"])))
             if self._writer is not None:
                 columns, *facts = stored["rows"]
                 written = WrittenPiece(tuple(Column(*column) for column in columns), *facts)
+                written = written._replace(
+                    file=f"part-{number:05}.parquet"
+                )  # no other file, whatever it says
                 if written.rows:
                     # The same file under a second name: the checkpoint stays whole.
                     file, copy = self.folder / written.file, self._writer.path / written.file
@@ -289,7 +308,9 @@ class PieceStore:
                     except OSError:  # another disk
                         shutil.copyfile(file, copy)
                 self._writer.add(written)
-        except (OSError, AttributeError, KeyError, TypeError, ValueError, zlib.error) as error:
+        except (
+            OSError, AttributeError, LookupError, RecursionError, TypeError, ValueError, zlib.error
+        ) as error:  # fmt: skip
             hint = f"Remove {name} from the folder: the same call then evaluates this piece again."
             raise self._damaged(name, error, hint) from error
         if len(self._waiting) == _JOINED_AT_ONCE:

@@ -91,7 +91,7 @@ def measure(
     exposure = _exposures(readings, requests, conventions)
     columns = _Columns(judged, bound_requests)
     columns.fill(readings)
-    rows = PerCase(judged.cases.values, columns.values, judged.clusters, context.case_weights)
+    rows = PerCase(judged.cases, columns.values, judged.clusters, context.case_weights)
     counts = _counts(judged, requests, conventions, readings)
     if not exposure:
         return Partial(rows, columns.terms, counts)

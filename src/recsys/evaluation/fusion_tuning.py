@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -10,13 +9,14 @@ from typing import Any, Literal
 import numpy as np
 
 from recsys.conventions.decisions import AnyConventions, Conventions, relevant
-from recsys.errors import InputError, TieWarning, TunedOnItselfWarning, verb, warn
+from recsys.errors import InputError, TieWarning, TunedOnItselfWarning, hush, verb, warn
 from recsys.evaluation.digests import digest
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.run import columns_for, load_interactions
+from recsys.evaluation.tables import count_with_noun
 from recsys.metrics.registry import Request
 from recsys.ranks import fusion
-from recsys.types import Interactions, Lists
+from recsys.types import Lists
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,10 +60,11 @@ class FusionTuning:
 
     def __str__(self) -> str:
         found = ", ".join(f"{name}={_shortly(value)}" for name, value in self.parameters.items())
-        tried = f", the best of {len(self.trials):,} trials" if self.trials else ""
+        tried = f", the best of {count_with_noun(len(self.trials), 'trial|trials')}" if self.trials else ""
         return (
             f"{self.method} with {found or 'no parameters'}, norm {self.norm}\n"
-            f"{self.metric} = {self.value:.4f} on the {self.n_cases:,} cases it was tuned on{tried}; "
+            f"{self.metric} = {self.value:.4f} on the {count_with_noun(self.n_cases, 'case|cases')} it was "
+            f"tuned on{tried}; "
             "evaluate .fuse(...) of other data"
         )
 
@@ -115,19 +116,26 @@ def tune_fusion(
     judged = load_interactions(truth, "truth", columns)
     rules, request = Conventions.of(conventions), Request.parse(metric)
     pool = fusion.normalise(fusion.pool_runs(lists, judged.cases), row, norm)
+    if not len(pool.case):
+        raise InputError(
+            f"no user of the truth ({judged.cases.name(0)!r}, …) has a list in any run.",
+            column="user",
+            hint="Check that both sides use the same user ids, and are of the same part of the data.",
+        )
 
     def scored(fused: Lists, by: str) -> float:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", TieWarning)
+        with hush(TieWarning):
             value = evaluate(fused, judged, [by], conventions=rules, cautions="ignore")[by]
         return float(value)
 
-    training = fusion.JudgedPool.of(
-        pool, judged, _relevant_entries(judged, rules), lambda: [scored(run, "map") for run in lists]
-    )
+    every = np.ones(len(judged.codes), dtype=bool)
+    good = every if judged.grades is None else relevant(judged.grades, rules.relevant_from)
+    training = fusion.JudgedPool.of(pool, judged, good, lambda: [scored(run, "map") for run in lists])
     candidates: list[Any] = [None]
     if row.trials is not None:
-        candidates = list(trials) if trials is not None else row.trials(pool.n_runs)
+        candidates = row.trials(pool.n_runs) if trials is None else fusion.as_list(trials)
+        if not isinstance(candidates, list | tuple):
+            raise InputError(f"trials came as {type(trials).__name__}.", hint=f"Pass a list of {row.tuned}.")
     sign = -1.0 if request.metric.better == "lower" else 1.0
     trained: list[Any] | None = None
     best: tuple[float, dict[str, Any]] | None = None
@@ -157,12 +165,6 @@ def tune_fusion(
         tuple(tried) if row.trials is not None else (),
         _digests(lists),
     )
-
-
-def _relevant_entries(truth: Interactions, rules: Conventions) -> Any:
-    if truth.grades is None:
-        return np.ones(len(truth.codes), dtype=bool)
-    return relevant(truth.grades, rules.relevant_from)
 
 
 def _digests(lists: Sequence[Lists]) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from recsys.evaluation.engine import exposures, measure, summarise
 from recsys.evaluation.options import look_up
 from recsys.inputs.timestamps import to_seconds
 from recsys.metrics.attributes import parse_labels
+from recsys.metrics.ranges import Range
 from recsys.metrics.registry import Request
 from recsys.ranks.ranked_truth import ItemSubset, RankedTruth
 from recsys.types import (
@@ -36,7 +37,6 @@ from recsys.types import (
     cached_property,
 )
 
-_Z_95 = 1.959963984540054
 _MIN_USERS = 10  # users a group must have before its mean has an interval
 _MAX_BINS = 10_000
 _MAX_DISTINCT = 12  # a numeric column with more distinct values is split into quarters
@@ -167,7 +167,9 @@ def groups_from_name(by: str, context: Context) -> Groups:
 
 def _activity(context: Context, bins: float) -> Groups:
     train = _require_train(context)
-    return Groups("user", train.cases, quantile_labels(train.sizes.astype(np.float64), int(bins)), rest="0")
+    active = np.flatnonzero(train.sizes)  # a matrix has rows of users who had nothing; a table has none
+    labels = quantile_labels(train.sizes[active].astype(np.float64), int(bins))
+    return Groups("user", Ids(train.cases.values[active]), labels, rest="0")
 
 
 def _cold_user(context: Context, below: float) -> Groups:
@@ -372,10 +374,26 @@ def gap_of(values: Mapping[Any, float], better: str) -> Gap:
     return Gap(order[0], order[-1], high - low, low / high if high else math.nan)
 
 
-def with_interval(gap: Gap, column: Float, best: Array, worst: Array) -> Gap:
-    """The gap with a normal interval of the difference of two means; without it if groups share users."""
-    known = [column[mask & ~np.isnan(column)] for mask in (best, worst)]
-    if (best & worst).any() or min(map(len, known)) < _MIN_USERS:
+def with_interval(gap: Gap, rows: PerCase, name: str, groups: Sequence[Bool], bounds: Range | None) -> Gap:
+    """The gap with an interval of the difference of two means; without it if groups share users.
+
+    The means have their own intervals, which allow for values not seen where few users differ; the reaches of
+    the two towards each other add up in squares, and so do those away from each other.
+    """
+    from recsys.stats.inference_results import notes_only
+    from recsys.stats.intervals import mean_interval
+
+    column, users = rows.columns[name], rows.ids if rows.clusters is None else rows.clusters
+    known = [group & ~np.isnan(column) for group in groups]
+    first, second = (np.unique(users[group]) for group in known)
+    if len(np.intersect1d(first, second)) or min(len(first), len(second)) < _MIN_USERS:
         return gap
-    error = math.sqrt(sum(float(group.var(ddof=1)) / len(group) for group in known))
-    return gap._replace(interval=(gap.difference - _Z_95 * error, gap.difference + _Z_95 * error))
+    with notes_only():
+        low, high = sorted(
+            (mean_interval(column[group], clusters=users[group], bounds=bounds) for group in known),
+            key=lambda found: found.value,
+        )
+    towards = math.hypot(high.value - high.interval.low, low.interval.high - low.value)
+    away = math.hypot(high.interval.high - high.value, low.value - low.interval.low)
+    ends = gap.difference - towards, gap.difference + away
+    return gap if math.isnan(towards + away) else gap._replace(interval=ends)

@@ -41,7 +41,7 @@ from recsys.inputs.byte_sizes import format_memory
 from recsys.inputs.files.formats import ROLES, open_file
 from recsys.inputs.files.reader import detect_format
 from recsys.inputs.files.text import delimiter_of
-from recsys.inputs.frames import find_columns
+from recsys.inputs.frames import find_columns, first_repeated
 from recsys.metrics.registry import Metrics, Request, parse_all
 from recsys.ranks.sources import Source, UsersByItems, from_model
 from recsys.types import Ids
@@ -218,28 +218,26 @@ def _connect(storage: Storage, spill: Path, threads: int | None) -> Iterator[Any
         "preserve_insertion_order": False,
         "threads": int(threads or os.cpu_count() or 1),
     }
-    connection = duckdb.connect(config=settings)
-    connection.execute("set enable_progress_bar = false")
-    connection.execute("set partitioned_write_flush_threshold = 65536")
     try:
-        yield connection
+        with contextlib.closing(duckdb.connect(config=settings)) as connection:
+            connection.execute("set enable_progress_bar = false")
+            connection.execute("set partitioned_write_flush_threshold = 65536")
+            yield connection
     except duckdb.OutOfMemoryException as error:
         raise InputError(
             f"DuckDB needs more than its part of memory={format_memory(storage.memory)!r}: "
             f"{str(error).splitlines()[0]}",
             hint=f"Write memory={format_memory(2 * storage.memory)!r}.",
         ) from error
-    except (duckdb.ConversionException, duckdb.InvalidInputException, duckdb.IOException) as error:
-        words = " ".join(str(error).splitlines()[:3])
-        raise FileError(f"DuckDB cannot read the input: {words}", hint="Check the files.") from error
     except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException) as error:
         raise InputError(f"DuckDB cannot run the query: {str(error).splitlines()[0]}") from error
-    except RuntimeError as error:
-        if "interrupted" in str(error):  # what DuckDB makes of Ctrl-C
+    except (duckdb.Error, RuntimeError) as error:
+        if "interrupted" in str(error).lower():  # what DuckDB makes of Ctrl-C
             raise KeyboardInterrupt from error
-        raise
-    finally:
-        connection.close()
+        if not isinstance(error, duckdb.Error):
+            raise
+        words = " ".join(str(error).splitlines()[:3])
+        raise FileError(f"DuckDB cannot read the input: {words}", hint="Check the files.") from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,13 +335,16 @@ def _relation_of(connection: Any, name: str, data: Any) -> tuple[Any, bool, bool
         )
     first = (source.parts or (source,))[0]
     delimiter = delimiter_of(first, form)
-    line = first.head.split(b"\n", 1)[0].decode("utf-8-sig")
-    header = next(csv.reader([line], delimiter=delimiter))
-    if repeated := [column for column in header if header.count(column) > 1]:
+    line = first.head.split(b"\n", 1)[0].decode("utf-8-sig", errors="replace")
+    try:
+        header = next(csv.reader([line], delimiter=delimiter))
+    except csv.Error as error:
+        raise FileError(f"{first.name}, line 1: {error}.", table=name, hint="Check what wrote it.") from error
+    if (repeated := first_repeated(header)) is not None:
         raise ColumnError(
-            f"the column {repeated[0]!r} occurs twice.",
+            f"the column {repeated!r} occurs twice.",
             table=name,
-            column=repeated[0],
+            column=repeated,
             hint="Rename one of the two.",
         )
     return connection.read_csv(files, header=True, all_varchar=True, delimiter=delimiter), True, False

@@ -23,6 +23,7 @@ from recsys.evaluation.exposure import catalogue_context
 from recsys.evaluation.result_files import json_notes, pack, unpack
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.run import CommonInputs, EvaluationRun
+from recsys.inputs.files.formats import most_unpacked
 from recsys.metrics.ranges import Range, union_ranges
 from recsys.types import Catalogue, Context, Ids, Lists, Partial
 
@@ -130,7 +131,11 @@ class PieceResult:
     @classmethod
     def from_bytes(cls, data: bytes) -> PieceResult:
         """The piece that `to_bytes` wrote."""
-        document = json.loads(zlib.decompress(data))
+        unpacking = zlib.decompressobj()
+        text = unpacking.decompress(data, most_unpacked(len(data)))
+        if not unpacking.eof:
+            raise ValueError("it is cut off, or unpacks to far more than its size")
+        document = json.loads(text)
         cautions = {row[0]: PieceCaution(Caution(*row[:3]), row[3], row[4]) for row in document["cautions"]}
         remarks = Remarks(document["notes"], cautions, unpack(document["ranges"]))
         n_cases, matched, *examples = document["counts"]

@@ -20,17 +20,17 @@ import platform
 import zlib
 from collections.abc import Mapping
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import recsys
 from recsys import types
 from recsys.conventions.decisions import Conventions
 from recsys.errors import FileError, InputError
 from recsys.evaluation.cautions import Caution
 from recsys.inputs.files import write_text
+from recsys.inputs.files.formats import read_text_file
 from recsys.metrics import lookup, lookup_rating
 from recsys.metrics.registry import Request
 from recsys.types import Array
@@ -49,6 +49,7 @@ _TYPES = {
     for kind in vars(types).values()
     if dataclasses.is_dataclass(kind) and isinstance(kind, type)
 }
+_IN_FILES = {("PerCase", "cases"): "ids"}  # a field that files hold under the name of a property
 _DTYPES = {np.dtype(name).str for name in ("<f8", "<i8", "<i4", "<u8", "<u4", "<u2", "<u1", "|b1")}
 
 
@@ -134,7 +135,7 @@ def read_result(path: str | os.PathLike[str], make: type[Evaluation]) -> Evaluat
         folder = RowFolder.open(path)
         return _read_document(folder.manifest.get("result"), path, make, folder)
     try:
-        document = json.loads(Path(path).read_text(encoding="utf-8-sig"))
+        document = json.loads(read_text_file(path, "utf-8-sig"))
     except OSError as error:
         raise FileError(f"{path} cannot be read: {error.strerror}.", hint="Check the path.") from error
     except (RecursionError, ValueError) as error:
@@ -186,7 +187,7 @@ def _read_document(
         if len(stated) < len(own):  # saved before some decisions had a name; it has their defaults
             recomputed["result"]["conventions"] = {name: own[name] for name in own if name in stated}
             recomputed["sha256"] = fingerprint(recomputed["result"])
-        document.setdefault("cautions", [])  # not in the files of version 0.1.0
+        document.setdefault("cautions", [])  # not in files of format 1
         same = all(recomputed[part] == document[part] for part in ("result", "sha256", "cautions"))
     except FileError:
         raise
@@ -229,20 +230,10 @@ def _json_number(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def library_version() -> str:
-    """The installed version, or the version of the source if the package is not installed."""
-    try:
-        return version("recsys-evaluation")
-    except PackageNotFoundError:
-        import recsys
-
-        return recsys.__version__
-
-
 def run_facts() -> dict[str, Any]:
     """Time, versions and machine, for the part of a result file that is not hashed."""
     return {
-        "recsys": library_version(),
+        "recsys": recsys.__version__,
         "python": platform.python_version(),
         "numpy": np.__version__,
         "system": f"{platform.system()} {platform.machine()}",
@@ -269,9 +260,10 @@ def pack(value: Any) -> Any:
             "sha256": hashlib.sha256(data).hexdigest(),
             "zlib": base64.b64encode(zlib.compress(data, 6)).decode("ascii"),
         }
-    if dataclasses.is_dataclass(value) and type(value).__name__ in _TYPES:
-        fields = {f.name: pack(getattr(value, f.name)) for f in dataclasses.fields(value)}
-        return {"type": type(value).__name__, "fields": fields}
+    kind = next((base.__name__ for base in type(value).__mro__ if base.__name__ in _TYPES), None)
+    if dataclasses.is_dataclass(value) and kind is not None:
+        names = [_IN_FILES.get((kind, f.name), f.name) for f in dataclasses.fields(value)]
+        return {"type": kind, "fields": {name: pack(getattr(value, name)) for name in names}}
     if isinstance(value, Mapping):
         return {"map": [[pack(key), pack(content)] for key, content in value.items()]}
     if isinstance(value, tuple | list):
@@ -339,7 +331,8 @@ def _read_dataclass(value: dict[str, Any]) -> Any:
     if kind is None or not isinstance(fields, dict):
         raise FileError(f"the result file holds a {value['type']!r}, unknown here.", hint=_DAMAGED)
     try:
-        return kind(**{name: unpack(content) for name, content in fields.items()})
+        names = {_IN_FILES.get((kind.__name__, f.name), f.name): f.name for f in dataclasses.fields(kind)}
+        return kind(**{str(names.get(name, name)): unpack(content) for name, content in fields.items()})
     except TypeError as error:
         raise FileError(
             f"the result file's {value['type']} has other fields than this version's ({error}).",

@@ -225,7 +225,7 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
             gap = gap_of({label: row[name] for label, row in self.by.items()}, request.metric.better)
             if has_interval and gap.best in self.group_masks and self._is_mean(request):
                 masks = self.group_masks[gap.best], self.group_masks[gap.worst]
-                gap = with_interval(gap, self.per_case.columns[name], *masks)
+                gap = with_interval(gap, self.per_case, name, masks, self.ranges.get(name))
             gaps[name] = gap
         return gaps
 
@@ -542,7 +542,8 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
     @cached_property
     def name(self) -> str | None:
         """The name of the model, if the result was saved under one."""
-        return self.run.get("name")
+        name = self.run.get("name")
+        return None if name is None else str(name)
 
     def to_frame(self, kind: str = "pandas") -> Any:
         """metric, value and cases (with `by=` also group) as a pandas, polars or arrow table."""

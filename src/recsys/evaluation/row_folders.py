@@ -22,7 +22,8 @@ import numpy as np
 from recsys.errors import ColumnError, FileError, InputError, MissingExtraError
 from recsys.evaluation.row_hashes import add_hashes, hash_rows, hash_table
 from recsys.inputs.files.atomic_folder import HiddenFolder, replaced_copies
-from recsys.inputs.files.atomic_write import write_text
+from recsys.inputs.files.atomic_write import write_errors_of, write_text
+from recsys.inputs.files.formats import read_text_file
 from recsys.types import Array, Float, PerCase, cached_property
 
 SCHEMA = 2
@@ -186,15 +187,8 @@ class RowWriter:
         """Write one piece; ids must be in ascending order within it, and in no other piece."""
         file = self.path / f"part-{self._n_files:05}.parquet"
         self._n_files += 1
-        try:
+        with write_errors_of(self._hidden.target):
             self.add(write_piece(file, rows, terms, truth_keys))
-        except FileError:
-            raise
-        except OSError as error:
-            raise FileError(
-                f"{self._hidden.target} could not be written: {error.strerror or error}.",
-                hint="Nothing was changed. Check the free space and the folder's permissions.",
-            ) from error
 
     def add(self, piece: WrittenPiece) -> None:
         """Add a piece that `write_piece` wrote into `path`."""
@@ -239,9 +233,10 @@ class RowWriter:
             raise InputError(f"the manifest has entries of its own called {', '.join(sorted(repeated))}.")
         document |= manifest
         kept = {piece.file for piece in self._pieces}
-        for file in self.path.iterdir():
-            if file.name not in kept:
-                file.unlink()
+        with write_errors_of(self._hidden.target):
+            for file in self.path.iterdir():
+                if file.name not in kept:
+                    file.unlink()
         text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         write_text(self.path / _MANIFEST, text + "\n")
         _refuse_foreign_folder(self._hidden.target)  # somebody may have put something there
@@ -275,7 +270,7 @@ class RowFolder:
         """
         folder = Path(os.path.abspath(path))  # noqa: PTH100 - the working folder may change
         try:
-            text = (folder / _MANIFEST).read_text(encoding="utf-8")
+            text = read_text_file(folder / _MANIFEST)
         except (OSError, ValueError) as error:
             copies = [] if folder.exists() else replaced_copies(folder)
             raise FileError(
@@ -580,7 +575,7 @@ class FolderRows(PerCase):
     _read: Callable[[str], Any]
 
     @cached_property
-    def ids(self) -> Array:
+    def cases(self) -> Array:
         found: Array = self._read("ids")
         return found
 
@@ -595,7 +590,7 @@ class FolderRows(PerCase):
         return found
 
     def __len__(self) -> int:
-        return len(self.ids) if self._n_rows is None else self._n_rows
+        return len(self.cases) if self._n_rows is None else self._n_rows
 
     def __repr__(self) -> str:
         return f"FolderRows({len(self):,} rows: {', '.join(self.columns)})"

@@ -614,13 +614,16 @@ def load_optional_interactions(
 def with_highest_grade(
     conventions: Conventions, requests: Sequence[Request], highest: Callable[[], float | None]
 ) -> Conventions:
-    """The conventions with the highest grade of a graded truth, if a metric reads it and it was not set."""
+    """The conventions with the highest grade of a graded truth, if a metric reads it and it was not set.
+
+    It stays unset where no grade is above 0: then nothing is relevant, and no value depends on it.
+    """
     if conventions.max_grade is not None:
         return conventions
     if not any("max_grade" in request.metric.conventions for request in requests):
         return conventions
     grade = highest()
-    return conventions if grade is None else conventions.but(max_grade=grade)
+    return conventions if grade is None or grade <= 0 else conventions.but(max_grade=grade)
 
 
 def highest_of(low: float | None, high: float | None) -> float | None:

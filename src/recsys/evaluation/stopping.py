@@ -7,7 +7,6 @@ and so are those whose values nothing limits: a user not seen yet could move the
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -16,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
-from recsys.errors import InputError, NotDefinedError, TieWarning
+from recsys.errors import InputError, NotDefinedError, TieWarning, hush
 from recsys.evaluation.engine import merge
 from recsys.metrics.registry import Request, check_same_decisions
 from recsys.stats.inference_results import Interval, check_confidence, is_number, is_whole
@@ -158,9 +157,7 @@ class SteppedEvaluation:
         self.block = self.cases.values[self._order[self.n_seen : self.n_seen + size]]
         if not len(self.block):
             return False
-        with warnings.catch_warnings():
-            if self.parts:
-                warnings.simplefilter("ignore", TieWarning)
+        with hush(*([TieWarning] if self.parts else [])):
             self.parts.append(self._evaluate_cases(Ids(np.sort(self.block))))
         self.n_seen += len(self.block)
         return True

@@ -40,6 +40,12 @@ _VERDICT_COLOURS = (  # by what a verdict begins with
     ("better", *_GOOD), ("equivalent", *_GOOD), ("not worse", *_GOOD), ("shown", *_GOOD), ("pass", *_GOOD),
     ("worse", *_BAD), ("not shown", *_BAD), ("FAIL", *_BAD), ("", *_NEITHER),
 )  # fmt: skip
+_TREATMENTS = {
+    "skip": "left out",
+    "zero": "count as 0",
+    "unjudged": "left out if nothing is judged, else count as 0",
+    "empty": "count as an empty list",
+}
 _COUNT_NOTES = {
     "repeated_items": "item|items listed more than once",
     "repeated_rows": "repeated truth row|rows merged",
@@ -441,9 +447,7 @@ def footnotes(
     ):
         if counts.get(name):
             rule = conventions.no_truth if name == "without_truth" else conventions.no_list
-            treatment = {"skip": "left out", "zero": "count as 0", "empty": "count as the worst value"}.get(
-                rule, rule
-            )
+            treatment = _TREATMENTS.get(rule, rule)
             lines[0] += f", {counts[name]:,} " + words.format(treatment)
     lines += [count_with_noun(counts[n], words) for n, words in _COUNT_NOTES.items() if counts.get(n)]
     if counts.get("found") == 0 and counts.get("judged"):

@@ -258,6 +258,16 @@ def detect_columns(
     return column_of
 
 
+def first_repeated(names: Iterable[str]) -> str | None:
+    """The first name that was there before, None if there is none."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
+
+
 def _detect(names: list[str], role: str, requested: Mapping[str, str], table: str) -> str | None:
     taken_columns = set(requested.values())
     # userId, user_id, user-id and RecBole's user_id:token are the same name.
@@ -287,7 +297,7 @@ def as_frame(data: Any) -> Any:
         frame = nw.from_native(data, pass_through=True, eager_only=True)
     except DuplicateError as error:
         raise ColumnError(
-            f"a column name occurs twice: {error}", hint="Rename one of the columns."
+            f"a column name occurs twice: {' '.join(str(error).split())}", hint="Rename one of the columns."
         ) from error
     except TypeError as error:
         raise ColumnError(
@@ -313,7 +323,10 @@ def column_array(series: Any) -> Array:
 
     if series.dtype in (nw.Int128, nw.UInt128):
         return object_array(series.to_list())
-    values: Array = np.asarray(series.to_numpy())
+    try:
+        values: Array = np.asarray(series.to_numpy())
+    except IndexError:  # Arrow's, of a dictionary without words: every value is missing
+        return object_array(series.to_list())
     if values.ndim != 1:
         raise ColumnError(
             f"the cells of {series.name!r} hold several values ({series.dtype}).",

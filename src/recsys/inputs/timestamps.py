@@ -284,14 +284,15 @@ def _parse_dates(values: list[Any], missing: Bool, name: str, *, zoned: bool) ->
         fine = isinstance(error, pd.errors.OutOfBoundsDatetime)
         row = next((i for i, v in enumerate(series) if v is not None and not _is_date(v, fine=fine)), 0)
         problem = "lies outside 1677 to 2262, where times have nanoseconds" if fine else "cannot be read"
+        hint = "Cut all times to microseconds, or bring this one into these years." if fine else _FORMATS_HINT
+        if fine and pd.__version__.startswith("2."):  # which gives all of them nanoseconds
+            hint = "Bring this one into these years, or install pandas 3, which reads others."
         raise InputError(
             f"the time {values[row]!r} {problem}.",
             table="data",
             column=name,
             row=row,
-            hint="Cut all times to microseconds, or bring this one into these years."
-            if fine
-            else _FORMATS_HINT,
+            hint=hint,
         ) from error
     relative = [i for i, v in enumerate(values) if isinstance(v, str) and v.lower() in ("now", "today")]
     if relative:

@@ -355,14 +355,18 @@ class ItemFacts:
         counts = np.bincount(train.codes, weights=train.counts, minlength=len(train.items))
         return self._align(train.items, counts.astype(np.float64), 0.0)
 
-    def n_users(self, users: float | None = None) -> float:
-        """How many users the popularity was counted over: `users` if given, else those of train=."""
+    def n_users(self, users: float | None = None, metric: str = "") -> float:
+        """How many users the popularity was counted over: `users` if given, else those of train=.
+
+        Raises:
+            NotDefinedError: neither says; `metric` is one whose parameter `users` does.
+        """
         if users is not None:
             return float(users)
         if self.context.train is None:
             raise NotDefinedError(
                 "popularity= does not say how many users it was counted over.",
-                hint="Write novelty(users=1000), or pass train= instead.",
+                hint=f"Write {metric}(users=1000), or pass train= instead." if metric else "Pass train=.",
             )
         return float((self.context.train.sizes > 0).sum())
 
@@ -513,5 +517,14 @@ def row_norms(matrix: Array) -> Float:
     step = max(1, _BLOCK_BYTES // (8 * max(1, matrix.shape[1])))
     for start in range(0, len(matrix), step):
         block = matrix[start : start + step].astype(np.float64)
-        out[start : start + step] = np.sqrt(np.einsum("nd,nd->n", block, block))
+        out[start : start + step] = np.sqrt(row_products(block, block))
     return out
+
+
+def row_products(one: Float, other: Float) -> Float:
+    """The sums of products along the last axis, with the same bits everywhere.
+
+    Each product is rounded before it is added, and the order is NumPy's for numbers side by side; einsum
+    multiplies and adds at once where the processor can.
+    """
+    return np.asarray(np.multiply(one, other, order="C").sum(axis=-1))

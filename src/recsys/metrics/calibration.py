@@ -190,7 +190,11 @@ def kinds(h: Reading, k: int | None, c: Conventions, *, by: str | None = None) -
     better="lower",
     empty=math.nan,
     needs=("items",),
-    choices={"target": MERITS, "distance": ("total_variation", "js", "hellinger"), "weight": WEIGHTS},
+    choices={
+        "target": (*MERITS, "x:1|y:3"),
+        "distance": ("total_variation", "js", "hellinger"),
+        "weight": WEIGHTS,
+    },
     aliases=("attention_weighted_rank_fairness",),
 )
 def awrf(

@@ -15,7 +15,7 @@ from recsys.errors import ConventionError
 from recsys.metrics.expectation import cascade
 from recsys.metrics.ranges import DataLimits, Range
 from recsys.metrics.readings import Reading, cut_at
-from recsys.metrics.registry import divide_or_zero, metric
+from recsys.metrics.registry import HITS_ABOVE, divide_or_zero, metric
 from recsys.metrics.weights import (
     discount_weights,
     gains,
@@ -199,7 +199,7 @@ def graded_rbp(h: Reading, k: int | None, c: Conventions, *, p: float = 0.8) -> 
     conventions=("max_grade",),
     ties="own",
     grows_with_k=True,
-    not_additive="the value of a hit depends on the other hits above it",
+    not_additive=HITS_ABOVE,
     sum_over_places=True,
 )
 def err(h: Reading, k: int | None, c: Conventions) -> Float:

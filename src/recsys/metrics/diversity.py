@@ -1,8 +1,11 @@
 """How different the items of one list are from each other and from their user, by their vectors.
 
 For cosine no pair is formed: the sum over pairs follows from the squared norm of the sum of the unit
-vectors. The other distances need one small Gram matrix per list. Lists of equal length are processed
-together, in blocks within a memory budget; the value of a list does not depend on its block.
+vectors. The other distances are computed pair by pair. Lists of equal length are processed together, in
+blocks within a memory budget; the value of a list does not depend on its block.
+
+Every product is rounded before it is added: BLAS, einsum and SciPy's products with a sparse matrix multiply
+and add at once on some processors, and have other bits there.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError, InputError, NotDefinedError
-from recsys.metrics.attributes import row_norms, vector_rows
+from recsys.metrics.attributes import row_norms, row_products, vector_rows
 from recsys.metrics.ranges import DataLimits, Range
 from recsys.metrics.readings import Entries, Reading
 from recsys.metrics.registry import divide_or_zero, shown_metric
@@ -117,11 +120,11 @@ def _mean_cosine(h: Reading, entries: Entries, *, drop: bool) -> Float:
     norm = h.facts.row_norms[row]
     n = np.bincount(case if drop else entries.case, minlength=h.n_cases)
     n_nonzero = np.bincount(case[norm > 0], minlength=h.n_cases)
-    borders = borders_within(n, matrix)
+    units = WeightedRows(matrix, case, row, scale=_to_length_one(h))
+    borders = borders_within(n, units)
     square = np.empty(h.n_cases)
-    sums = sums_by_case(matrix, case, row, divide_or_zero(np.ones(len(row)), norm), borders)
-    for first, last, total in zip(borders[:-1], borders[1:], sums, strict=True):
-        square[first:last] = np.einsum("nd,nd->n", total, total)
+    for first, last, total in zip(borders[:-1], borders[1:], sums_by_case(units, borders), strict=True):
+        square[first:last] = row_products(total, total)
     return np.where(n > 1, divide_or_zero(square - n_nonzero, n * (n - 1.0)), math.nan)
 
 
@@ -155,10 +158,9 @@ def _bounded_euclidean(block: Float) -> Float:
 
 
 def _pairwise_distances(block: Float) -> Float:
-    block -= block[:, :1]  # relative to one vector, equal vectors are exactly equal and no digits cancel
-    square = np.einsum("bnd,bnd->bn", block, block)
-    gram = block @ block.transpose(0, 2, 1)
-    return np.asarray(np.sqrt(np.maximum(square[:, :, None] + square[:, None, :] - 2 * gram, 0.0)))
+    """The distances of the pairs of each list: those of its first item to all after it, then the second's."""
+    gaps = (block[:, i + 1 :] - block[:, i : i + 1] for i in range(block.shape[1] - 1))
+    return np.concatenate([np.sqrt(row_products(gap, gap)) for gap in gaps], axis=1)
 
 
 def _jaccard(block: Float) -> Float:
@@ -175,14 +177,13 @@ def _common_coordinates(block: Float) -> tuple[Float, Float]:
     """For each pair of items, in how many coordinates both and at least one of them are not 0."""
     has = (block != 0).astype(np.float64)
     count = has.sum(axis=2)
-    both = has @ has.transpose(0, 2, 1)
-    return both, count[:, :, None] + count[:, None, :] - both
+    first, second = np.triu_indices(block.shape[1], 1)
+    both = (has @ has.transpose(0, 2, 1))[:, first, second]
+    return both, count[:, first] + count[:, second] - both
 
 
 def _mean_of_pairs(distance: Float) -> Float:
-    n = distance.shape[1]
-    upper = distance[:, *np.triu_indices(n, 1)]
-    return np.asarray(upper.sum(axis=1) / (n * (n - 1) / 2))
+    return np.asarray(distance.sum(axis=1) / distance.shape[1])
 
 
 def _mean_custom_distance(block: Array, distance: Callable[[Array, Array], float]) -> Float:
@@ -259,48 +260,62 @@ def unexpectedness(h: Reading, k: int | None, c: Conventions, *, missing: str = 
 
 
 def _mean_similarity(
-    h: Reading, k: int | None, profile: Profile, *, normalised: bool, missing: str = "drop"
+    h: Reading, k: int | None, profile: WeightedRows, *, normalised: bool, missing: str = "drop"
 ) -> Float:
     """Mean over the items shown of the product of their unit vector and their user's vector.
 
-    `normalised` divides by the norm of the user's vector, so that the product is a cosine.
+    The user's vector is a sum. `normalised` divides it by its norm, so that the product is a cosine;
+    otherwise it is divided by the number of its terms.
     """
     entries, rows = h.shown(k), h.facts.rows
     known = rows[entries.item] >= 0
     case, row = entries.case[known], rows[entries.item[known]]
-    weight = divide_or_zero(np.ones(len(row)), h.facts.row_norms[row])
-    sizes = np.bincount(case, minlength=h.n_cases)
-    entries_of_case = sizes + np.bincount(profile.case, minlength=h.n_cases)
-    borders = borders_within(entries_of_case, h.facts.matrix, profile.matrix)
+    units = WeightedRows(h.facts.matrix, case, row, scale=_to_length_one(h))
+    sizes, n_terms = (np.bincount(held.case, minlength=h.n_cases) for held in (units, profile))
+    borders = borders_within(sizes + n_terms, units, profile)
     out = np.full(h.n_cases, math.nan)
-    shown = sums_by_case(h.facts.matrix, case, row, weight, borders)
-    users = sums_by_case(profile.matrix, profile.case, profile.row, profile.weight, borders)
-    for first, last, items, user in zip(borders[:-1], borders[1:], shown, users, strict=True):
-        product = np.einsum("nd,nd->n", items, user)
+    both = zip(sums_by_case(units, borders), sums_by_case(profile, borders), strict=True)
+    for first, last, (items, user) in zip(borders[:-1], borders[1:], both, strict=True):
+        product = row_products(items, user)
         if normalised:
-            product = divide_or_zero(product, np.sqrt(np.einsum("nd,nd->n", user, user)))
+            product = divide_or_zero(product, np.sqrt(row_products(user, user)))
             product = np.where((user != 0).any(axis=1), product, math.nan)
         out[first:last] = product
     n_items = h.n_shown(k) if missing == "zero" else sizes
-    defined = (n_items > 0) & (np.bincount(profile.case, minlength=h.n_cases) > 0)
-    return np.where(defined, out / np.maximum(n_items, 1), math.nan)
+    n_products = n_items if normalised else n_items * n_terms
+    return np.where((n_items > 0) & (n_terms > 0), out / np.maximum(n_products, 1), math.nan)
 
 
-class Profile(NamedTuple):
-    """The entries of which each user's vector is the weighted sum: case, row of `matrix` and weight."""
+def _to_length_one(h: Reading) -> Float:
+    """What the vector of each item is multiplied by for length 1; 0 for a vector of zeros."""
+    return divide_or_zero(np.ones(len(h.facts.matrix)), h.facts.row_norms)
+
+
+class WeightedRows(NamedTuple):
+    """The terms of a sum of vectors for each case: rows of `matrix`, cases ascending.
+
+    A row is multiplied by its `scale`, of which there is one per row of the matrix, and by its `weight`, of
+    which there is one per term.
+    """
 
     matrix: Array
     case: Array
     row: Array
-    weight: Float
+    scale: Float | None = None
+    weight: Float | None = None
+
+    def vectors(self, rows: Array | slice) -> Float:
+        """These rows of the matrix times their scale, in float64."""
+        plain = np.asarray(self.matrix[rows], dtype=np.float64)
+        return plain if self.scale is None else plain * self.scale[rows, None]
 
 
-def profile_entries(h: Reading, *, units: bool = False, of_items: bool = False) -> Profile:
-    """The vectors of profiles=, or those of the items each user had, weighted by grade.
+def profile_entries(h: Reading, *, units: bool = False, of_items: bool = False) -> WeightedRows:
+    """The vectors of profiles=, or those of the items each user had, weighted by grade: each user's sum.
 
     Args:
         h: the reading whose users are described.
-        units: take the mean of the items' unit vectors, whatever their grades.
+        units: take the items' unit vectors, whatever their grades.
         of_items: take the items even if there are profiles.
 
     Raises:
@@ -316,46 +331,48 @@ def profile_entries(h: Reading, *, units: bool = False, of_items: bool = False) 
             )
         rows = vector_rows(users, h.list_context.users, what="user")
         case = np.flatnonzero(rows >= 0)
-        return Profile(users.matrix, case, rows[case], np.ones(len(case)))
+        return WeightedRows(users.matrix, case, rows[case])
     if train is None or h.context.embeddings is None:
         raise NotDefinedError("nothing says what the users are like.", hint="Pass profiles= or train=.")
     case, at = entries_of_cases(train, h.list_context.users)
     row = vector_rows(h.context.embeddings, train.items, what="item")[train.codes[at]]
-    weight = np.ones(len(at)) if train.grades is None else train.grades[at]
-    case, row, weight = case[row >= 0], row[row >= 0], weight[row >= 0]
+    case, row, at = case[row >= 0], row[row >= 0], at[row >= 0]
     if units:
-        weight = divide_or_zero(
-            divide_or_zero(np.ones(len(row)), h.facts.row_norms[row]), np.bincount(case)[case] * 1.0
-        )
-    return Profile(h.facts.matrix, case, row, weight)
+        return WeightedRows(h.facts.matrix, case, row, scale=_to_length_one(h))
+    weight = None if train.grades is None or (train.grades == 1).all() else train.grades[at]
+    return WeightedRows(h.facts.matrix, case, row, weight=weight)
 
 
-def sums_by_case(matrix: Array, case: Array, row: Array, weight: Float, borders: Int) -> Iterator[Float]:
-    """For each block of cases between two borders, the sums of weight x vector: cases x factors."""
+def sums_by_case(terms: WeightedRows, borders: Int) -> Iterator[Float]:
+    """For each block of cases between two borders, their sums: cases x factors."""
     from scipy.sparse import csr_array
 
-    whole = matrix.astype(np.float64, copy=False) if _is_small(matrix) else None
-    starts = np.searchsorted(case, borders)
+    whole = terms.vectors(slice(None)) if _is_small(terms) else None
+    starts = np.searchsorted(terms.case, borders)
     for first, last, low, high in zip(borders[:-1], borders[1:], starts[:-1], starts[1:], strict=True):
-        sizes = np.bincount(case[low:high] - first, minlength=last - first)
+        sizes = np.bincount(terms.case[low:high] - first, minlength=last - first)
         indptr = np.concatenate([[0], np.cumsum(sizes)])
-        used, vectors = row[low:high], whole
+        used, vectors = terms.row[low:high], whole
         if vectors is None:
             distinct, used = np.unique(used, return_inverse=True)
-            vectors = matrix[distinct].astype(np.float64)
-        block = csr_array((weight[low:high], used, indptr), shape=(last - first, len(vectors)))
+            vectors = terms.vectors(distinct)
+        if terms.weight is not None:
+            vectors, used = vectors[used] * terms.weight[low:high, None], np.arange(high - low)
+        # Rows are added as they are: one times a number is exact, fused with the sum or not.
+        block = csr_array((np.ones(high - low), used, indptr), shape=(last - first, len(vectors)))
         yield np.asarray(block @ vectors)
 
 
-def borders_within(sizes: Int, *matrices: Array) -> Int:
+def borders_within(sizes: Int, *terms: WeightedRows) -> Int:
     """Borders of blocks of cases whose sums, and vectors where they are copied, fit the memory budget."""
-    width = max(1, *(matrix.shape[1] for matrix in matrices))
-    copied = np.zeros(len(sizes), dtype=np.int64) if all(map(_is_small, matrices)) else sizes
-    cost = np.cumsum((copied + 1) * 8 * width) // _BLOCK_BYTES
+    width = max(1, *(held.matrix.shape[1] for held in terms))
+    copies = any(held.weight is not None or not _is_small(held) for held in terms)
+    cost = np.cumsum(((sizes if copies else 0 * sizes) + 1) * 8 * width) // _BLOCK_BYTES
     cuts = np.flatnonzero(np.diff(cost)) + 1
     return np.concatenate([[0], cuts, [len(sizes)]]).astype(np.int64)
 
 
-def _is_small(matrix: Array) -> bool:
-    """Whether a float64 copy of the whole matrix is small enough."""
-    return matrix.dtype == np.float64 or matrix.size * 8 <= _WHOLE_BYTES
+def _is_small(terms: WeightedRows) -> bool:
+    """Whether the whole matrix needs no copy in float64, or a small one."""
+    as_it_is = terms.matrix.dtype == np.float64 and terms.scale is None
+    return as_it_is or terms.matrix.size * 8 <= _WHOLE_BYTES

@@ -6,6 +6,7 @@ it has `tied` places and `relevant` relevant hits, and `before` relevant hits st
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
@@ -108,7 +109,8 @@ def _precision_in_group(above: int, tied: int, relevant: float, before: int, k: 
     inside = tied if k is None else min(tied, k - above)
     slope = (relevant - 1) / (tied - 1) if tied > 1 else 0.0
     share = relevant / tied
-    return sum(share * (before + 1 + (i - 1) * slope) / (above + i) for i in range(1, inside + 1))
+    terms = (share * (before + 1 + (i - 1) * slope) / (above + i) for i in range(1, inside + 1))
+    return math.fsum(terms)  # sum() adds otherwise from Python 3.12 on
 
 
 def _hypergeometric(tied: int, relevant: int, inside: int) -> list[float]:

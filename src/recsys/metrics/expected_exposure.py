@@ -8,6 +8,8 @@ places below, and what is not relevant gets none. With `by`, both are summed ove
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -17,8 +19,6 @@ from recsys.metrics.ranges import DataLimits, Range
 from recsys.metrics.readings import Reading, add_up
 from recsys.metrics.registry import divide_or_zero, metric
 from recsys.types import Array, Float, Int, positions, runs
-
-_DIAZ = "Diaz et al., Evaluating stochastic rankings with expected exposure (2020)"
 
 
 def _exposures(h: Reading, k: int | None, by: str | None, weight: str, p: float) -> tuple[Int, Float, Float]:
@@ -69,41 +69,39 @@ def _align(
     return pairs // width, system, target
 
 
-def _most(data: DataLimits, k: int | None, c: Conventions, weight: str, p: float) -> float:
-    """The square of the exposure of all places: no list and no target has more than that in one group."""
-    case, _ = data.relevant_grades(c)
-    longest = max(data.places(k), int(runs(case)[1].max(initial=0)), 1)
-    check_weight("expected exposure", weight, p)
-    return float(place_weights(weight, p, longest if k is None else min(longest, k)).sum()) ** 2
+def _range(times: float) -> Callable[..., Range]:
+    """So many times the square of the exposure of all places: no list or target has more in one group."""
+
+    def of_data(
+        data: DataLimits, k: int | None, c: Conventions, *, by: str | None, weight: str, p: float
+    ) -> Range:
+        del by
+        case, _ = data.relevant_grades(c)
+        longest = max(data.places(k), int(runs(case)[1].max(initial=0)), 1)
+        check_weight("expected exposure", weight, p)
+        shown = longest if k is None else min(longest, k)
+        return 0.0, times * float(place_weights(weight, p, shown).sum()) ** 2
+
+    return of_data
 
 
-def _range_of_product(
-    data: DataLimits, k: int | None, c: Conventions, *, by: str | None, weight: str, p: float
-) -> Range:
-    del by
-    return 0.0, _most(data, k, c, weight, p)
-
-
-def _range_of_loss(
-    data: DataLimits, k: int | None, c: Conventions, *, by: str | None, weight: str, p: float
-) -> Range:
-    """Exposures are never negative, so the two sides add up at most."""
-    del by
-    return 0.0, 2.0 * _most(data, k, c, weight, p)
+_FACTS: dict[str, Any] = {
+    "reference": "Diaz et al., Evaluating stochastic rankings with expected exposure (2020)",
+    "bounds": (0.0, math.inf),
+    "needs": ("lists",),
+    "choices": {"weight": WEIGHTS},
+    "ties": "shown",
+    "tie_order": "unknown",
+}
 
 
 @metric(
     "ee_d",
     formula="sum over items (or groups) of exposure^2",
-    reference=_DIAZ,
     better="lower",
-    bounds=(0.0, math.inf),
-    range=_range_of_product,
-    needs=("lists",),
-    choices={"weight": WEIGHTS},
-    ties="shown",
-    tie_order="unknown",
+    range=_range(1.0),
     aliases=("expected_exposure_disparity",),
+    **_FACTS,
 )
 def ee_d(
     h: Reading,
@@ -136,15 +134,9 @@ def ee_d(
 @metric(
     "ee_r",
     formula="sum over items (or groups) of exposure x target exposure",
-    reference=_DIAZ,
-    bounds=(0.0, math.inf),
-    range=_range_of_product,
-    empty=0.0,
-    needs=("lists",),
-    choices={"weight": WEIGHTS},
-    ties="shown",
-    tie_order="unknown",
+    range=_range(1.0),
     aliases=("expected_exposure_relevance",),
+    **_FACTS,
 )
 def ee_r(
     h: Reading,
@@ -173,16 +165,11 @@ def ee_r(
 @metric(
     "ee_l",
     formula="sum over items (or groups) of (exposure - target exposure)^2",
-    reference=_DIAZ,
     better="lower",
-    bounds=(0.0, math.inf),
-    range=_range_of_loss,
+    range=_range(2.0),  # exposures are never negative, so the two sides add up at most
     empty=None,
-    needs=("lists",),
-    choices={"weight": WEIGHTS},
-    ties="shown",
-    tie_order="unknown",
     aliases=("expected_exposure_loss",),
+    **_FACTS,
 )
 def ee_l(
     h: Reading,

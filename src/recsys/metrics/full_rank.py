@@ -14,7 +14,7 @@ from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError, NotDefinedError
 from recsys.metrics.ranges import DataLimits, Range
 from recsys.metrics.readings import Reading, check_finite, cut_at, divisor
-from recsys.metrics.registry import Terms, divide_or_nan, divide_or_zero, metric
+from recsys.metrics.registry import Terms, candidates_metric, divide_or_nan, divide_or_zero, metric
 from recsys.types import Float, Int
 
 _HU = "Hu, Koren & Volinsky, Collaborative filtering for implicit feedback datasets (2008)"
@@ -50,19 +50,16 @@ def _range_of_rank(data: DataLimits, k: int | None, c: Conventions) -> Range:
     return 1.0, max(data.places(k), 1)
 
 
-@metric(
+@candidates_metric(
     "average_rank",
     formula="mean place of the relevant items in the list",
     reference="Bordes et al., Translating embeddings for modeling multi-relational data (2013)",
-    at_k="never",
     kind="ratio",
     combine_if=("average", "pooled"),
     conventions=("average",),
     better="lower",
     bounds=(1.0, math.inf),
     range=_range_of_rank,
-    empty=math.nan,
-    needs=("candidates",),
     aliases=("mean_rank",),
     additive=True,
 )
@@ -80,17 +77,14 @@ def average_rank(h: Reading, k: int | None, c: Conventions) -> Terms:
     return _ratio_or_nan(h.add(h.mean_rank), _n_hits(h).astype(np.float64))
 
 
-@metric(
+@candidates_metric(
     "percentile_rank",
     formula="mean (place - 1) / (candidates - 1) of the relevant items in the list",
     reference="average_rank as a share of the candidates; " + _HU + " weigh and pool it",
-    at_k="never",
     kind="ratio",
     combine_if=("average", "pooled"),
     conventions=("average",),
     better="lower",
-    empty=math.nan,
-    needs=("candidates",),
     additive=True,
 )
 def percentile_rank(h: Reading, k: int | None, c: Conventions) -> Terms:
@@ -108,17 +102,14 @@ def percentile_rank(h: Reading, k: int | None, c: Conventions) -> Terms:
     return _ratio_or_nan(h.add(_percentiles(h)), _n_hits(h).astype(np.float64))
 
 
-@metric(
+@candidates_metric(
     "expected_percentile_rank",
     formula="sum over all relevant items in the lists of grade (place - 1) / (candidates - 1), over the sum"
     " of their grades",
     reference=_HU,
-    at_k="never",
     kind="ratio",
     combine_if="always",
     better="lower",
-    empty=math.nan,
-    needs=("candidates",),
     aliases=("mpr",),
     not_additive="it weighs the relevant items by their grades; ask for percentile_rank",
 )
@@ -139,13 +130,10 @@ def expected_percentile_rank(h: Reading, k: int | None, c: Conventions) -> Terms
     return _ratio_or_nan(h.add(_percentiles(h) * h.grade), check_finite(h.add(h.grade), "grades"))
 
 
-@metric(
+@candidates_metric(
     "auc",
     formula="share of the (relevant, other) pairs of items in the list in which the relevant one is higher",
     reference="Rendle et al., BPR: Bayesian personalized ranking (2009)",
-    at_k="never",
-    empty=math.nan,
-    needs=("candidates",),
     additive=True,
     against_others=True,
     sets={"candidates": 4},
@@ -167,15 +155,12 @@ def auc(h: Reading, k: int | None, c: Conventions) -> Float:
     return divide_or_nan(good * bad - wrong, good * bad)
 
 
-@metric(
+@candidates_metric(
     "gauc",
     formula="sum w auc / sum w over cases, w = candidates or relevant items of the case",
     reference="Zhu et al., Optimized cost per click in Taobao display advertising (2017)",
-    at_k="never",
     kind="ratio",
     combine_if="always",
-    empty=math.nan,
-    needs=("candidates",),
     choices={"weight": ("candidates", "relevant")},
 )
 def gauc(h: Reading, k: int | None, c: Conventions, *, weight: str = "candidates") -> Terms:
@@ -198,13 +183,11 @@ def gauc(h: Reading, k: int | None, c: Conventions, *, weight: str = "candidates
     return Terms(value, value * size, size)
 
 
-@metric(
+@candidates_metric(
     "pauc",
     formula="sum over hits of max(0, c - other items above) / (hits c), c = min(k, other items in the list)",
     reference="Dodd & Pepe, Partial AUC estimation and regression (2003); PartialAUC of RecTools",
     at_k="required",
-    empty=math.nan,
-    needs=("candidates",),
     ties="refuse",
 )
 def pauc(h: Reading, k: int | None, c: Conventions) -> Float:

@@ -215,7 +215,7 @@ def _search_order(
         for at, kind in enumerate(kinds):
             if placed[at] < sizes[at]:
                 above = [sum(n for n, other in zip(placed, kinds, strict=True) if i in other) for i in kind]
-                own = sum(gain(i, served[i] + n) for i, n in zip(kind, above, strict=True))
+                own = math.fsum(gain(i, served[i] + n) for i, n in zip(kind, above, strict=True))
                 value, order = rest((*placed[:at], placed[at] + 1, *placed[at + 1 :]))
                 found.append((weight[sum(placed)] * own + value, (at, *order)))
         if not found:

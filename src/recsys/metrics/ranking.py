@@ -21,11 +21,10 @@ from recsys.metrics.expectation import (
 )
 from recsys.metrics.ranges import DataLimits, Range
 from recsys.metrics.readings import Reading, divisor
-from recsys.metrics.registry import Terms, divide_or_zero, metric, ratio
+from recsys.metrics.registry import HITS_ABOVE, Terms, divide_or_zero, metric, ratio
 from recsys.types import Float
 
 _MANNING = "Manning, Raghavan & Schütze, Introduction to Information Retrieval (2008), chapter 8"
-_DEPENDS = "the value of a hit depends on the other hits above it"
 
 
 @metric(
@@ -218,7 +217,7 @@ def mrr(h: Reading, k: int | None, c: Conventions) -> Float:
     ties="own",
     tie_order="number",
     over="ap_over",
-    not_additive=_DEPENDS,
+    not_additive=HITS_ABOVE,
     sets={"default": 4, "headline": 2, "audit": 4},
 )
 def map_(h: Reading, k: int | None, c: Conventions) -> Float:
@@ -264,7 +263,7 @@ def _geometric_mean(values: Float, weights: Float | None, *, eps: float) -> floa
     tie_order="number",
     summary=_geometric_mean,
     over="ap_over",
-    not_additive=_DEPENDS,
+    not_additive=HITS_ABOVE,
 )
 def gmap(h: Reading, k: int | None, c: Conventions, *, eps: float = 1e-5) -> Float:
     """The geometric mean of average precision: cases that do badly pull it down.

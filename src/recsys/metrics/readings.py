@@ -485,9 +485,10 @@ class Reading:
         return self.cached(("n_shown", k), lambda: np.bincount(entries.case, minlength=self.n_cases))
 
     def n_places(self, k: int | None) -> Int:
-        """How many of the first k places are filled, per case."""
-        sizes = self.list_context.shown().sizes
-        return sizes if k is None else np.minimum(sizes, k)
+        """The length of each case's list, at most k; of a group of items, as far as its last one stands."""
+        last = np.zeros(self.n_cases, dtype=np.int64)
+        np.maximum.at(last, self.listed.case, self.listed.place)
+        return last if k is None else np.minimum(last, k)
 
     def mean_shown(self, k: int | None, values: Float) -> Float:
         """Mean over the items shown of one value per item, per case; 0 where nothing is shown."""

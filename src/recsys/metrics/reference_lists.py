@@ -228,7 +228,7 @@ def rbo(h: Reading, k: int | None, c: Conventions, *, p: float = 0.9, form: str 
     if not 0 < p < 1 or form not in ("ext", "sum"):
         raise ConventionError(f"rbo got p={p!r}, form={form!r}.", hint="Write rbo(p=0.9) or rbo(form=sum).")
     common = _common_items(h, k)
-    sizes = np.stack([_list_sizes(h, k), _reference_sizes(h, k)])
+    sizes = np.stack([h.n_places(k), _reference_sizes(h, k)])
     short, long = sizes.min(axis=0), sizes.max(axis=0)
     depths = np.arange(1, int(long.max(initial=0)) + 1)
     step = np.concatenate([[0.0], np.cumsum((1 - p) * p ** (depths - 1.0) / depths)])
@@ -246,14 +246,7 @@ def rbo(h: Reading, k: int | None, c: Conventions, *, p: float = 0.9, form: str 
 
 def _depth(h: Reading, k: int | None) -> Int:
     """How many places are compared: k, or as many as the longer list has."""
-    return np.maximum(_list_sizes(h, k), _reference_sizes(h, k)) if k is None else np.full(h.n_cases, k)
-
-
-def _list_sizes(h: Reading, k: int | None) -> Int:
-    """The length of each case's list, at most k; of a group of items, as far as its last one stands."""
-    shown, sizes = h.shown(k), h.n_places(k).copy()
-    np.maximum.at(sizes, shown.case, shown.place)
-    return sizes
+    return np.maximum(h.n_places(k), _reference_sizes(h, k)) if k is None else np.full(h.n_cases, k)
 
 
 def _reference_sizes(h: Reading, k: int | None) -> Int:

@@ -12,6 +12,7 @@ evaluated. A request prints in one canonical way, so equal requests have equal n
 from __future__ import annotations
 
 import inspect
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -76,7 +77,7 @@ class Metric:
     empty: float | None = 0.0  # of a case without a list; None: what the formula gives
     conventions: tuple[str, ...] = ()
     params: Mapping[str, Any] = field(default_factory=dict)
-    choices: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # every word a parameter may be
+    choices: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # words a parameter may be
     aliases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
     ties: TieRule = "linear"
@@ -157,6 +158,7 @@ class Metric:
 METRICS: Registry[Metric] = Registry("metric", "recsys.metrics")
 """Every metric of lists, by name; `@metric(...)` adds one."""
 _ALIASES: dict[str, tuple[str, Mapping[str, Any]]] = {}
+HITS_ABOVE = "the value of a hit depends on the other hits above it"  # why a metric is not additive
 RATINGS: Registry[Metric] = Registry("rating metric", "recsys.metrics")
 """Every metric of predicted numbers, by name: it reads rows, not places, and may share a metric's name."""
 _RATING_NAMES: dict[str, str] = {}
@@ -198,6 +200,16 @@ def metric(name: str, *, formula: str, reference: str, **facts: Any) -> Callable
         return body
 
     return register
+
+
+def chained_metric(name: str, **facts: Any) -> Callable[[Body], Body]:
+    """Register a metric of whole lists in which the hits above a hit decide what that one is worth."""
+    return metric(name, **{"at_k": "never", "ties": "refuse", "not_additive": HITS_ABOVE, **facts})
+
+
+def candidates_metric(name: str, **facts: Any) -> Callable[[Body], Body]:
+    """Register a metric of lists that rank every candidate; a case without a list has no value."""
+    return metric(name, **{"at_k": "never", "empty": math.nan, "needs": ("candidates",), **facts})
 
 
 def shown_metric(name: str, *, needs: tuple[str, ...] = (), **facts: Any) -> Callable[[Body], Body]:

@@ -12,13 +12,12 @@ import numpy as np
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError
 from recsys.metrics.readings import Reading
-from recsys.metrics.registry import divide_or_zero, metric
+from recsys.metrics.registry import chained_metric, divide_or_zero, metric
 from recsys.metrics.weights import geometric_weights, graded_shares
 from recsys.types import Array, Float, Int
 
 _TREC_EVAL = "trec_eval 9"
 _MANNING = "Manning, Raghavan & Schütze, Introduction to Information Retrieval (2008), chapter 8"
-_DEPENDS = "the value of a hit depends on the other hits above it"
 _POINTS = tuple(level / 10 for level in range(11))
 _DEEPEST = 1 << 24
 
@@ -33,14 +32,11 @@ def _best_precision(h: Reading, recall: float) -> Float:
     return out
 
 
-@metric(
+@chained_metric(
     "iprec",
     formula="max over hits from number max(floor(recall relevant + 0.9), 1) on of (hits so far / place)",
     reference=_MANNING,
-    at_k="never",
     aliases=("iprec_at_recall",),
-    ties="refuse",
-    not_additive=_DEPENDS,
 )
 def iprec(h: Reading, k: int | None, c: Conventions, *, recall: float = 0.5) -> Float:
     """Interpolated precision: the best precision at this recall or a higher one.
@@ -60,14 +56,11 @@ def iprec(h: Reading, k: int | None, c: Conventions, *, recall: float = 0.5) -> 
     return _best_precision(h, recall)
 
 
-@metric(
+@chained_metric(
     "eleven_point",
     formula="mean of iprec at recall 0, 0.1, … 1",
     reference=_MANNING,
-    at_k="never",
     aliases=("iprec_11",),
-    ties="refuse",
-    not_additive=_DEPENDS,
 )
 def eleven_point(h: Reading, k: int | None, c: Conventions) -> Float:
     """Interpolated precision averaged over eleven levels of recall; 11pt_avg of trec_eval.
@@ -170,17 +163,14 @@ def set_relative_precision(h: Reading, k: int | None, c: Conventions) -> Float:
     return divide_or_zero(h.count(None), np.minimum(h.n_listed, h.n_relevant))
 
 
-@metric(
+@chained_metric(
     "inf_ap",
     formula="1/relevant sum over hits at place r of (1 + (judged above + pooled above) (relevant above + e) /"
     " (judged above + 2e)) / r, e = 0.00001; pooled = of a negative grade",
     reference="Yilmaz & Aslam, Estimating average precision with incomplete and imperfect judgments (2006)",
-    at_k="never",
     aliases=("infap",),
-    ties="refuse",
     reads_judgements=True,
     reads_pool=True,
-    not_additive=_DEPENDS,
 )
 def inf_ap(h: Reading, k: int | None, c: Conventions) -> Float:
     """Average precision inferred from the judged items: those above a hit say how many above it are relevant.
@@ -260,16 +250,13 @@ def _in_turn(numbers: Int) -> Iterator[tuple[int, Int]]:
     return zip(distinct.tolist(), np.split(order, starts)[1:], strict=True)
 
 
-@metric(
+@chained_metric(
     "inst",
     formula="sum of W_r gain, W_r proportional to the product over i < r of C_i, "
     "C_i = ((i - 1 + 2 target - gains so far) / (i + 2 target - gains so far))^2; gain = grade / max_grade",
     reference="Moffat et al., INST: an adaptive metric for information retrieval evaluation (2015)",
-    at_k="never",
     conventions=("max_grade",),
-    ties="refuse",
     tie_order="unknown",
-    not_additive=_DEPENDS,
 )
 def inst(
     h: Reading,
@@ -314,15 +301,13 @@ def inst(
     return divide_or_zero(value, total)
 
 
-@metric(
+@chained_metric(
     "bpm",
     formula="gains up to s / s, s = min(k, place at which they reach the target); gain = grade / max_grade",
     reference="Zhang et al., Evaluating web search with a Bejeweled player model (2017)",
     at_k="required",
     conventions=("max_grade",),
-    ties="refuse",
     tie_order="unknown",
-    not_additive=_DEPENDS,
 )
 def bpm(h: Reading, k: int | None, c: Conventions, *, target: float = 1.0, min_grade: float = 0.0) -> Float:
     """What a reader gains per item who stops after k items, or as soon as the gains reach `target`.

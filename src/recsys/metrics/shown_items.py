@@ -187,7 +187,7 @@ def _range_of_novelty(
     """The bits of an item that a single user had."""
     del k, c, cold
     facts = data.item_facts
-    return 0.0, math.log2(max(facts.n_users(users) if over == "users" else facts.n_events, 1.0))
+    return 0.0, math.log2(max(facts.n_users(users, "novelty") if over == "users" else facts.n_events, 1.0))
 
 
 @shown_metric(
@@ -227,7 +227,7 @@ def novelty(
     if cold not in ("one", "drop", "zero") or over not in ("users", "events"):
         raise ConventionError(f"novelty got cold={cold!r}, over={over!r}.", hint=_VARIANT)
     popularity = h.facts.popularity
-    total = h.facts.n_users(users) if over == "users" else h.facts.n_events
+    total = h.facts.n_users(users, "novelty") if over == "users" else h.facts.n_events
     _check_total(popularity, total, "novelty")
     bits = np.log2(max(total, 1.0) / np.maximum(popularity, 1.0))
     if cold == "one":
@@ -266,7 +266,8 @@ def surprisal(
         raise ConventionError(
             f"surprisal got over={over!r}.", hint="Write surprisal@10 or surprisal(over=k)@10."
         )
-    n_users = h.facts.n_users(users)
+    n_users = h.facts.n_users(users, "surprisal")
+    _check_total(h.facts.popularity, n_users, "surprisal")
     if n_users <= 1:
         return np.zeros(h.n_cases)
     filled = h.n_shown(k) / k if over == "k" and k is not None else 1.0
@@ -334,7 +335,7 @@ def _novelty_of_hits(
 
 def _unknown_to(h: Reading, users: float | None) -> Float:
     """The share of the users who did not have each item."""
-    total = max(h.facts.n_users(users), 1.0)
+    total = max(h.facts.n_users(users, "epc"), 1.0)
     _check_total(h.facts.popularity, total, "epc")
     return 1.0 - h.facts.popularity / total
 

@@ -13,11 +13,10 @@ from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError
 from recsys.metrics.ranges import DataLimits, Range
 from recsys.metrics.readings import Reading
-from recsys.metrics.registry import divide_or_zero, metric
+from recsys.metrics.registry import chained_metric, divide_or_zero, metric
 from recsys.metrics.weights import discount_divisors
 from recsys.types import Float
 
-_DEPENDS = "the value of a hit depends on the other hits above it"
 _COUNTED = ("listed", "relevant", "not_relevant")
 
 
@@ -130,13 +129,10 @@ def r_precision_at(h: Reading, k: int | None, c: Conventions, *, multiple: float
     return divide_or_zero(h.add(h.within(cut)), cut.astype(np.float64))
 
 
-@metric(
+@chained_metric(
     "binary_g",
     formula="1/relevant sum over hits of 1 / log2(2 + others above)",
     reference="binG of trec_eval",
-    at_k="never",
-    ties="refuse",
-    not_additive=_DEPENDS,
 )
 def binary_g(h: Reading, k: int | None, c: Conventions) -> Float:
     """Average over the relevant items of a discount by the items above that are not relevant.
@@ -153,16 +149,13 @@ def binary_g(h: Reading, k: int | None, c: Conventions) -> Float:
     return divide_or_zero(h.add(1.0 / over), h.n_relevant)
 
 
-@metric(
+@chained_metric(
     "g",
     formula="sum over hits of gain / log2(2 + cost - gains so far) / all gains; "
     "cost = sum over the places so far of max(1, gain there in the best list)",
     reference="G of trec_eval",
-    at_k="never",
     conventions=("gain",),
-    ties="refuse",
     tie_order="unknown",
-    not_additive=_DEPENDS,
 )
 def g(h: Reading, k: int | None, c: Conventions) -> Float:
     """Gains, each discounted by how far the gains so far stay behind those of the best list.
@@ -198,15 +191,12 @@ def g(h: Reading, k: int | None, c: Conventions) -> Float:
     return divide_or_zero(h.add(gains / over), h.sum_by_case(case, best))
 
 
-@metric(
+@chained_metric(
     "ndcg_rel",
     formula="1/relevant sum over relevant items of dcg(r) / best dcg(r), r = its place or the end",
     reference="ndcg_rel of trec_eval",
-    at_k="never",
     conventions=("gain",),
-    ties="refuse",
     tie_order="unknown",
-    not_additive=_DEPENDS,
 )
 def ndcg_rel(h: Reading, k: int | None, c: Conventions) -> Float:
     """The nDCG averaged over the places of the relevant items.
@@ -234,16 +224,13 @@ def ndcg_rel(h: Reading, k: int | None, c: Conventions) -> Float:
     return divide_or_zero(sums + divide_or_zero(missing * dcg, best), h.n_relevant)
 
 
-@metric(
+@chained_metric(
     "r_ndcg",
     formula="mean of dcg(n) / best dcg(n) over n = number of items of the highest gain, of the two highest, "
     "… of all gains, and the end of a list that goes on for two places or more",
     reference="Rndcg of trec_eval",
-    at_k="never",
     conventions=("gain",),
-    ties="refuse",
     tie_order="unknown",
-    not_additive=_DEPENDS,
 )
 def r_ndcg(h: Reading, k: int | None, c: Conventions) -> Float:
     """The nDCG averaged over the places at which the gains of the best list fall.

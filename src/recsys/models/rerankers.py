@@ -52,7 +52,10 @@ class Profiles(NamedTuple):
 
 def vector_rows(embeddings: Any) -> Float:
     """A matrix of float64; rows of zeros or NaN are missing embeddings and become zeros."""
-    rows = np.array(embeddings, dtype=np.float64)
+    try:
+        rows = np.array(embeddings, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the embeddings are no matrix of numbers: {error}.", table="embeddings") from error
     if rows.ndim != 2:
         raise InputError(f"the embeddings must be a matrix; got shape {rows.shape}.", table="embeddings")
     if np.isinf(rows).any():

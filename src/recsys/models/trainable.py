@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 import math
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from recsys.errors import InputError, TieWarning, UnknownNameError
+from recsys.errors import InputError, TieWarning, UnknownNameError, hush
 from recsys.types import Ids, Interactions, Registry
 
 if TYPE_CHECKING:
@@ -66,11 +65,7 @@ TRAINABLE: Registry[Trainable] = Registry("model to train", "recsys.trainable")
 def _trainable(
     name: str, summary: str, *trials: Mapping[str, Any], **facts: Any
 ) -> Callable[[Callable[..., Factors | Scores]], Callable[..., Factors | Scores]]:
-    def register(fit: Callable[..., Factors | Scores]) -> Callable[..., Factors | Scores]:
-        TRAINABLE[name] = Trainable(fit, trials, summary, **facts)
-        return fit
-
-    return register
+    return TRAINABLE.adding(lambda fit: Trainable(fit, trials, summary, **facts), name)
 
 
 def train_model(
@@ -158,8 +153,7 @@ def tune(
     for settings in choices:
         began = time.perf_counter()
         source = entry.fit(train, catalogue=catalogue, seed=seed, **settings)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", TieWarning)  # whoever evaluates the winner hears of its ties
+        with hush(TieWarning):  # whoever evaluates the winner hears of its ties
             result = evaluate(
                 source, valid, [request], seen=train, conventions=conventions, cautions="ignore"
             )

@@ -11,16 +11,20 @@ such an item gets (Borda counts, BayesFuse).
 from __future__ import annotations
 
 import inspect
+import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal, localcontext
 from itertools import product
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
 
-from recsys.errors import DuplicateError, InputError, UnknownNameError
+from recsys.errors import DuplicateError, InputError, RecsysError, UnknownNameError
 from recsys.inputs.containers import read_lists
+from recsys.metrics.weights import geometric_weights
 from recsys.types import Array, Bool, Float, Ids, Int, Interactions, Lists, Registry, entries_of_cases, runs
 
 Reads = Literal["scores", "places"]
@@ -145,7 +149,8 @@ def pool_runs(lists: Sequence[Lists], cases: Ids | None = None) -> Pool:
             twice = int(sorted_key[1:][sorted_key[1:] == sorted_key[:-1]][0])
             user, code_of_item = divmod(twice, max(len(items), 1))
             raise DuplicateError(
-                f"run {number} lists item {items.name(code_of_item)!r} twice for user {cases.name(user)!r}.",
+                f"runs[{number}] lists item {items.name(code_of_item)!r} twice for user "
+                f"{cases.name(user)!r}.",
                 table="lists",
                 hint="Each item may stand once in a list that is fused.",
             )
@@ -239,7 +244,7 @@ class Normalisation:
 
     name: str
     apply: Callable[[Pool], Pool]
-    reads: Reads
+    reads: Reads = "scores"
     aliases: tuple[str, ...] = ()
 
     @property
@@ -254,24 +259,12 @@ NORMALISATIONS: Registry[Normalisation] = Registry("normalisation", "recsys.fusi
 
 def fusion(name: str, **facts: Any) -> Callable[[Callable[..., Float]], Callable[..., Float]]:
     """Register the function below as a way to combine runs; `facts` are the fields of `Fusion`."""
-
-    def register(combine: Callable[..., Float]) -> Callable[..., Float]:
-        FUSIONS[name] = Fusion(name, combine, **facts)
-        return combine
-
-    return register
+    return FUSIONS.adding(lambda combine: Fusion(name, combine, **facts), name)
 
 
-def normalisation(
-    name: str, *, reads: Reads = "scores", aliases: tuple[str, ...] = ()
-) -> Callable[[Callable[[Pool], Pool]], Callable[[Pool], Pool]]:
-    """Register the function below as a way to make scores comparable."""
-
-    def register(apply: Callable[[Pool], Pool]) -> Callable[[Pool], Pool]:
-        NORMALISATIONS[name] = Normalisation(name, apply, reads, aliases)
-        return apply
-
-    return register
+def normalisation(name: str, **facts: Any) -> Callable[[Callable[[Pool], Pool]], Callable[[Pool], Pool]]:
+    """Register the function below as a way to make scores comparable; `facts` as in `Normalisation`."""
+    return NORMALISATIONS.adding(lambda apply: Normalisation(name, apply, **facts), name)
 
 
 def find_fusion(name: Any) -> Fusion:
@@ -287,10 +280,9 @@ def find_normalisation(name: Any) -> Normalisation:
 
 
 def _find(registry: Registry[Any], name: Any) -> Any:
-    key = name.lower().replace("-", "_") if isinstance(name, str) else name
-    for own_name, entry in registry.load_plugins().items():
-        if key in {known.replace("-", "_") for known in (own_name, *entry.aliases)}:
-            return entry
+    for row in registry.load_plugins().values() if isinstance(name, str) else ():
+        if name.lower().replace("-", "_") in {known.replace("-", "_") for known in (row.name, *row.aliases)}:
+            return row
     return registry.find(name)
 
 
@@ -340,7 +332,7 @@ def fuse(
 def read_runs(
     given: Sequence[Any],
     columns: Mapping[str, str] | None = None,
-    missing: Literal["empty", "error"] = "empty",
+    missing: Any = "empty",
 ) -> list[Lists]:
     """Each run as Lists; `missing` as in `fuse`."""
     if not isinstance(given, list | tuple) or len(given) < 2:
@@ -350,24 +342,28 @@ def read_runs(
             table="lists",
             hint="Pass a list of two or more runs, such as [lists_of_a, lists_of_b].",
         )
-    if missing not in ("empty", "error"):
+    if not isinstance(missing, str) or missing not in ("empty", "error"):
         raise UnknownNameError("value of missing", missing, ("empty", "error"))
     lists = []
-    for run in given:
-        if isinstance(run, str | os.PathLike):
-            from recsys.inputs.files import read_file
+    for number, run in enumerate(given):
+        try:
+            if isinstance(run, str | os.PathLike):
+                from recsys.inputs.files import read_file
 
-            lists.append(read_file(run, "lists", columns=columns))
-        else:
-            lists.append(read_lists(run, columns=columns))
+                lists.append(read_file(run, "lists", columns=columns))
+            else:
+                lists.append(read_lists(run, columns=columns))
+        except RecsysError as error:
+            error.message = f"runs[{number}]: {error.message}"
+            raise
     if missing == "error":
         for number, run in enumerate(lists):
             for other, against in enumerate(lists):
                 lost = np.flatnonzero(run.cases.code_of(against.cases.values) < 0)
                 if len(lost):
                     raise InputError(
-                        f"run {number} has no list for {len(lost):,} of the users of run {other}, such as "
-                        f"{against.cases.name(lost[0])!r}.",
+                        f"runs[{number}] has no list for {len(lost):,} of the users of runs[{other}], such "
+                        f"as {against.cases.name(lost[0])!r}.",
                         table="lists",
                         hint='missing="empty" counts that as an empty list.',
                     )
@@ -376,7 +372,7 @@ def read_runs(
 
 def norm_of(row: Fusion, norm: str | None) -> str | None:
     """The normalisation that a method is used with."""
-    if norm == "default":
+    if isinstance(norm, str) and norm == "default":
         return "min-max" if row.reads == "scores" else None
     return None if norm is None else find_normalisation(norm).name
 
@@ -389,12 +385,19 @@ def normalise(pool: Pool, row: Fusion, norm: str | None) -> Pool:
     if reads == "scores" and not all(pool.has_scores):
         what = f"{row.name} reads scores" if way is None else f'norm="{chosen}" reads scores'
         raise InputError(
-            f"{what}, and run {pool.has_scores.index(False)} has none.",
+            f"{what}, and runs[{pool.has_scores.index(False)}] has none.",
             table="lists",
             hint='Pass (item, score) pairs, make scores of the places with norm="rank" or "borda", or choose '
             'a method that reads places, such as "rrf".',
         )
     return pool if way is None else way.apply(pool)
+
+
+def as_list(values: Any) -> Any:
+    """An array or a series as a list; anything else as it is."""
+    if isinstance(values, np.ndarray):
+        return values.tolist()
+    return values.to_list() if hasattr(values, "to_list") else values
 
 
 def combine(pool: Pool, row: Fusion, parameters: Mapping[str, Any]) -> Float:
@@ -410,17 +413,40 @@ def combine(pool: Pool, row: Fusion, parameters: Mapping[str, Any]) -> Float:
                 f"{row.name} needs {name}=.",
                 hint=f"recsys.{how} finds it on validation data." if how else f"Pass {name}=.",
             )
-    checked = {name: _per_run(value, name, pool.n_runs) for name, value in parameters.items()}
-    return np.asarray(row.combine(pool, **checked), dtype=np.float64)
-
-
-def _per_run(value: Any, name: str, n_runs: int) -> Any:
-    """A parameter that holds something for each run has that for each."""
-    if not hasattr(value, "__len__"):
-        return value
-    if len(value) != n_runs:
-        raise InputError(f"{name} has {len(value)} entries for {n_runs} runs.", hint="Pass one for each run.")
-    return list(value)
+    checked = dict(parameters)
+    for name, value in parameters.items():
+        values = as_list(value)
+        is_many = isinstance(values, list | tuple)
+        numbers = values if is_many and name == "weights" else [] if is_many else [value]
+        if is_many != (name in ("weights", row.trained)) or not all(isinstance(n, Real) for n in numbers):
+            many = "one number for each run" if name == "weights" else "what tune_fusion found"
+            raise InputError(
+                f"{name} of {row.name} came as {type(value).__name__ if is_many else repr(value)}.",
+                hint=f"Pass {many if name in ('weights', row.trained) else 'a number'}.",
+            )
+        if is_many:  # something for each run
+            if len(values) != pool.n_runs:
+                raise InputError(
+                    f"{name} has {len(values)} entries for {pool.n_runs} runs.", hint="Pass one for each run."
+                )
+            checked[name] = list(values)
+    try:
+        fused = np.asarray(row.combine(pool, **checked), dtype=np.float64)
+    except Exception as error:  # of many types where a parameter is not what it should be
+        if isinstance(error, RecsysError) or not parameters:
+            raise
+        raise InputError(
+            f"{row.name} cannot use its parameters {', '.join(parameters)} ({error}).",
+            hint="Pass numbers, and of a method that is trained what tune_fusion found.",
+        ) from error
+    if not np.isfinite(fused).all():
+        at = int(np.flatnonzero(~np.isfinite(fused))[0])
+        raise InputError(
+            f"{row.name} gives {fused[at]} for item {pool.items.name(pool.item[at])!r} of user "
+            f"{pool.cases.name(pool.case[at])!r}.",
+            hint="Pass finite numbers as its parameters, and finite scores.",
+        )
+    return fused
 
 
 # --------------------------------------------------------------------------------------- normalisations
@@ -533,6 +559,12 @@ _ASLAM = "Aslam and Montague (2001), Models for Metasearch"
 _MONTAGUE = "Montague and Aslam (2002), Condorcet fusion for improved retrieval"
 _LILLIS = "Lillis et al. (2010), Estimating probabilities for effective data fusion"
 _WU = "Wu and Crestani (2002), Data fusion with estimated weights"
+_LEE = "Lee (1997), Analyses of multiple evidence combination"
+_CORMACK = "Cormack, Clarke and Büttcher (2009), Reciprocal rank fusion"
+_BAILEY = "Bailey et al. (2017), Retrieval consistency in the presence of query variations"
+_PROBFUSE = "Lillis et al. (2006), ProbFuse: a probabilistic approach to data fusion"
+_SLIDEFUSE = "Lillis et al. (2008), Extending probabilistic data fusion using sliding windows"
+_SEGFUSE = "Shokouhi (2007), Segmentation of search engine results for effective data-fusion"
 
 
 # ------------------------------------------------------------------------------------ sums of scores
@@ -575,17 +607,10 @@ def comb_mnz(pool: Pool) -> Float:
     return _total(pool.score) * pool.votes
 
 
-@fusion(
-    "comb_gmnz",
-    reads="scores",
-    reference="Lee (1997), Analyses of multiple evidence combination",
-    aliases=("gmnz",),
-    tuned="gamma",
-    trials=_hundredths,
-)
+@fusion("comb_gmnz", reads="scores", reference=_LEE, aliases=("gmnz",), tuned="gamma", trials=_hundredths)
 def comb_gmnz(pool: Pool, gamma: float) -> Float:
     """The sum of the scores times (the number of runs that list the item) ** gamma."""
-    return _total(pool.score) * pool.votes.astype(np.float64) ** gamma
+    return _total(pool.score) * _rounded(lambda votes: votes ** Decimal(gamma), pool.votes)
 
 
 @fusion("wsum", reads="scores", reference=_WU, tuned="weights", trials=weight_trials,
@@ -607,6 +632,16 @@ def mixed(pool: Pool, weights: Sequence[float]) -> Float:
     return _weighted(pool.score, weights) * np.sqrt(pool.votes)
 
 
+def _rounded(function: Callable[[Decimal], Decimal], values: Array) -> Float:
+    """A function of each number, correctly rounded; NumPy's logarithms and powers depend on the processor."""
+    distinct, place = np.unique(values, return_inverse=True)
+    with localcontext() as context:
+        context.prec = 40
+        context.clear_traps()  # too large is infinite
+        found = [float(function(Decimal(value))) for value in distinct.tolist()]
+    return np.array(found, dtype=np.float64)[place]
+
+
 # ------------------------------------------------------------------------------------ sums over places
 def _inverse_squares(pool: Pool) -> Float:
     return _total(_per_place(pool, lambda place: 1 / (place + 1) ** 2))
@@ -621,7 +656,7 @@ def isr(pool: Pool) -> Float:
 @fusion("log_isr", reads="places", reference=_MOURAO)
 def log_isr(pool: Pool) -> Float:
     """The sum of 1 / place ** 2, times the logarithm of the number of runs that list the item."""
-    return _inverse_squares(pool) * np.log(pool.votes)
+    return _inverse_squares(pool) * _rounded(Decimal.ln, pool.votes)
 
 
 @fusion("logn_isr", reads="places", reference=_MOURAO, tuned="sigma", trials=_hundredths)
@@ -629,16 +664,10 @@ def logn_isr(pool: Pool, sigma: float = 0.01) -> Float:
     """The sum of 1 / place ** 2, times log(sigma + the number of runs that list the item)."""
     if not 0 <= sigma <= 1:
         raise InputError(f"sigma={sigma!r} is not between 0 and 1.", hint="Pass sigma=0.01.")
-    return np.asarray(_inverse_squares(pool) * np.log(pool.votes + sigma))
+    return np.asarray(_inverse_squares(pool) * _rounded(Decimal.ln, pool.votes + sigma))
 
 
-@fusion(
-    "rrf",
-    reads="places",
-    reference="Cormack, Clarke and Büttcher (2009), Reciprocal rank fusion",
-    tuned="k",
-    trials=lambda _: list(range(10, 101, 10)),
-)
+@fusion("rrf", reads="places", reference=_CORMACK, tuned="k", trials=lambda _: [*range(10, 101, 10)])
 def rrf(pool: Pool, k: float = 60) -> Float:
     """The sum of 1 / (k + place)."""
     if not k > -1:
@@ -646,16 +675,11 @@ def rrf(pool: Pool, k: float = 60) -> Float:
     return _total(_per_place(pool, lambda place: 1 / (k + place + 1)))
 
 
-@fusion(
-    "rbc",
-    reads="places",
-    reference="Bailey et al. (2017), Retrieval consistency in the presence of query variations",
-    tuned="phi",
-    trials=_hundredths,
-)
+@fusion("rbc", reads="places", reference=_BAILEY, tuned="phi", trials=_hundredths)
 def rbc(pool: Pool, phi: float) -> Float:
     """The sum of (1 - phi) phi ** (place - 1): rank-biased centroids."""
-    return _total(_per_place(pool, lambda place: (1 - phi) * phi ** place.astype(np.float64)))
+    weights = (1 - phi) * geometric_weights(float(phi), int(pool.place.max(initial=0)) + 1)
+    return _total(_per_place(pool, lambda place: weights[place]))
 
 
 # ------------------------------------------------------------------------------------ votes
@@ -768,16 +792,11 @@ def log_odds(mean: Float, borders: Sequence[int]) -> Float:
     """The logarithm of p / (1 - p) for each place between borders; 0.001 in place of 0."""
     chance = np.where(mean == 0, 0.001, mean)
     against = np.where(chance == 1, 0.001, 1 - chance)
-    return np.repeat(np.log(chance / against), np.diff(np.array(borders)))
+    return np.repeat(_rounded(Decimal.ln, chance / against), np.diff(np.array(borders)))
 
 
-@fusion(
-    "mapfuse",
-    reads="places",
-    reference=_LILLIS,
-    trained="map_scores",
-    train=lambda judged: judged.average_precision(),
-)
+@fusion("mapfuse", reads="places", reference=_LILLIS, trained="map_scores",
+        train=lambda judged: judged.average_precision())  # fmt: skip
 def mapfuse(pool: Pool, map_scores: Sequence[float]) -> Float:
     """The sum of the mean average precision of the run / place."""
     by_run = zip(map_scores, pool.place, strict=True)
@@ -793,15 +812,8 @@ def posfuse(pool: Pool, probs: Sequence[Any]) -> Float:
     )
 
 
-@fusion(
-    "probfuse",
-    reads="places",
-    reference="Lillis et al. (2006), ProbFuse: a probabilistic approach to data fusion",
-    trained="probs",
-    train=train_segment_probabilities,
-    tuned="n_segments",
-    trials=lambda _: list(range(1, 101)),
-)
+@fusion("probfuse", reads="places", reference=_PROBFUSE, trained="probs", train=train_segment_probabilities,
+        tuned="n_segments", trials=lambda _: [*range(1, 101)])  # fmt: skip
 def probfuse(pool: Pool, probs: Sequence[Any]) -> Float:
     """The sum of the probability of the part of the list that the item is in / the number of that part."""
     lines = []
@@ -811,13 +823,7 @@ def probfuse(pool: Pool, probs: Sequence[Any]) -> Float:
     return _total(lines)
 
 
-@fusion(
-    "segfuse",
-    reads="scores",
-    reference="Shokouhi (2007), Segmentation of search engine results for effective data-fusion",
-    trained="probs",
-    train=train_border_probabilities,
-)
+@fusion("segfuse", reads="scores", reference=_SEGFUSE, trained="probs", train=train_border_probabilities)
 def segfuse(pool: Pool, probs: Sequence[Any]) -> Float:
     """The sum of the probability of the part of the list times (score + 1); parts double in size."""
     lines = []
@@ -827,15 +833,8 @@ def segfuse(pool: Pool, probs: Sequence[Any]) -> Float:
     return _total(lines)
 
 
-@fusion(
-    "slidefuse",
-    reads="places",
-    reference="Lillis et al. (2008), Extending probabilistic data fusion using sliding windows",
-    trained="probs",
-    train=train_place_probabilities,
-    tuned="w",
-    trials=lambda _: list(range(1, 101)),
-)
+@fusion("slidefuse", reads="places", reference=_SLIDEFUSE, trained="probs", train=train_place_probabilities,
+        tuned="w", trials=lambda _: [*range(1, 101)])  # fmt: skip
 def slidefuse(pool: Pool, probs: Sequence[Any], w: int) -> Float:
     """The sum of the mean probability of the places at most w from that of the item."""
     lines = []
@@ -846,7 +845,7 @@ def slidefuse(pool: Pool, probs: Sequence[Any], w: int) -> Float:
         start = np.maximum(place[shown] - w, 0)
         stop = np.minimum(place[shown] + w, length[shown] - 1) + 1
         windows, which = np.unique(np.stack([start, stop]), axis=1, return_inverse=True)
-        means = [sum(known[a:b]) / (b - a) for a, b in windows.T.tolist()]
+        means = [math.fsum(known[a:b]) / (b - a) for a, b in windows.T.tolist()]
         line[shown] = np.array(means)[which.reshape(-1)] if means else 0.0
         lines.append(line)
     return _total(lines)

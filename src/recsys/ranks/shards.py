@@ -120,7 +120,9 @@ def why_not_on_lists(request: Request, conventions: Conventions, k: int | None =
         return "it has no cut-off, so no length of the lists is enough"
     if k is not None and request.k > k:
         return f"it reads {request.k} places, and the lists have {k}"
-    ties = request.conventions(conventions).ties
-    if ties not in ("by_id", "given"):
-        return f"ties={ties!r} asks which items behind the last place have the same score"
+    own = request.conventions(conventions)
+    if own.ties not in ("by_id", "given"):
+        return f"ties={own.ties!r} asks which items behind the last place have the same score"
+    if own.judged_only == "yes":
+        return "judged_only='yes' reads places below the first k, which unjudged items leave"
     return None

@@ -7,7 +7,6 @@ The page computes no statistics: it shows what the results state, the changes of
 from __future__ import annotations
 
 import base64
-import contextlib
 import datetime as dt
 import gzip
 import json
@@ -130,16 +129,21 @@ class _StoredRuns:
         before = (self._opened, self._not_searched)
         opened: dict[Path, tuple[tuple[int, int], Run | str]] = {}
         for path in self._paths():
-            with contextlib.suppress(FileNotFoundError):  # it went away since the folder was read
+            try:
                 facts = (path / "manifest.json" if path.is_dir() else path).stat()
-                stamp = (facts.st_mtime_ns, facts.st_size)
-                known = self._opened.get(path)
-                if known is None or known[0] != stamp:
-                    try:
-                        known = (stamp, Run.of(load(path), self._label(path)))
-                    except RecsysError as error:
-                        known = (stamp, str(error))
-                opened[path] = known
+            except FileNotFoundError:  # it went away since the folder was read
+                continue
+            except OSError as error:  # such as a link that leads to itself
+                opened[path] = ((0, 0), f"It cannot be read: {error.strerror}.")
+                continue
+            stamp = (facts.st_mtime_ns, facts.st_size)
+            known = self._opened.get(path)
+            if known is None or known[0] != stamp:
+                try:
+                    known = (stamp, Run.of(load(path), self._label(path)))
+                except RecsysError as error:
+                    known = (stamp, str(error))
+            opened[path] = known
         self._opened = opened
         return (self._opened, self._not_searched) != before
 
@@ -263,7 +267,7 @@ def board_html(
     folder: str = "",
 ) -> str:
     """The board as text; see write_board. `folder` stands before the files in the commands it shows."""
-    if refresh is not None and not refresh > 0:
+    if refresh is not None and not 0 < refresh < math.inf:
         raise InputError(f"refresh={refresh!r} is no time to wait.", hint="Pass a number of seconds above 0.")
     runs = sorted(runs, key=lambda run: (run.finished, run.file), reverse=True)
     metrics: dict[str, Metric] = {}

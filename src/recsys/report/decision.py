@@ -140,7 +140,8 @@ def _lifts(data: ReportData) -> Iterator[Tile]:
         word = verdict_word(row)
         tone = word if word in {"better", "worse"} else "unclear"
         number = f"{100 * row.relative:+.1f}%" if math.isfinite(row.relative) else f"{row.difference:+.4f}"
-        text = f"{data.metric} {row.value:.4f} against {row.baseline_value:.4f}"
+        mean = "" if data.first(data.best).aggregate is None else "mean "  # other than the value above it
+        text = f"{mean}{data.metric} {row.value:.4f} against {row.baseline_value:.4f}"
         if tone == "unclear":
             text += f": {word if word != 'both found nothing' else 'no hit'}"
         yield Tile(f"over {other}, {title}", number, text, _small_print(row, data), tone)

@@ -14,11 +14,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
 
+import recsys
 from recsys.comparison.compare import Comparison
 from recsys.conventions.decisions import Conventions, describe
 from recsys.errors import FileError, InputError, NoRowsError
 from recsys.evaluation import tables
-from recsys.evaluation.result_files import document_of, library_version, run_facts
+from recsys.evaluation.result_files import document_of, run_facts
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.uncertainty import Intervals
 from recsys.inputs.files import write_text
@@ -457,7 +458,7 @@ def _interval_sentences(
 def _run_sentences(models: Mapping[str, Sequence[Evaluation]], cites: _Citations) -> Iterator[str]:
     everything = [one for runs in models.values() for one in runs]
     facts = [one.run or run_facts() for one in everything]
-    versions = list(dict.fromkeys(str(fact.get("recsys", library_version())) for fact in facts))
+    versions = list(dict.fromkeys(str(fact.get("recsys", recsys.__version__)) for fact in facts))
     own = Reference(
         "recsys",
         "@misc{recsys,\n  author = {{The recsys developers}},\n"

@@ -16,8 +16,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+import recsys
 from recsys.errors import MissingExtraError
-from recsys.evaluation.result_files import library_version
 from recsys.report.charts.chart import vl_convert
 
 _GLOBALS = "window.vegaEmbed = vegaEmbed;"
@@ -45,6 +45,7 @@ def offline_page(name: str, data: Any, *, draws: bool = False, **values: Any) ->
     style = "\n".join(_asset(f"{sheet}.css") for sheet in dict.fromkeys(("page", name)))
     script = f"{_asset('frame.js')}\n{_asset(f'{name}.js')}"
     vega, vega_hash = _vega() if draws else ("", "")
+    licences = _asset("third_party.txt") if draws else ""
     scripts = f"{_csp_hash(script)} {vega_hash}".strip()
     style_hash = _csp_hash(style)
     policy = (
@@ -61,7 +62,7 @@ def offline_page(name: str, data: Any, *, draws: bool = False, **values: Any) ->
     written = dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M UTC")
     text: str = environment.get_template(f"{name}.html").render(
         style=style, script=script, vega=vega, data=json_for_script(data), policy=policy,
-        version=library_version(), written=written, **values,
+        version=recsys.__version__, written=written, licences=licences, **values,
     )  # fmt: skip
     return text
 

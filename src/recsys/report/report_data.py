@@ -7,7 +7,6 @@ time open further sections; the page names the sections that are left out.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -17,7 +16,7 @@ import numpy as np
 from recsys.comparison.compare import Comparison, compare
 from recsys.comparison.history import ResultHistory
 from recsys.conventions.decisions import relevant
-from recsys.errors import InputError, RecsysError, UnknownNameError
+from recsys.errors import InputError, RecsysError, UnknownNameError, hush
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.uncertainty import needs_jackknife
 from recsys.inputs import read_interactions, read_lists
@@ -123,10 +122,9 @@ class ReportData:
     def _compared_with_warnings(self) -> tuple[Comparison | None, tuple[str, ...]]:
         if self.nothing_found:
             return None, ()
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with hush(Warning) as caught:
             comparison = _compare_all_pairs(self.models, self.compared, self.metric)
-        texts = list(dict.fromkeys(str(w.message) for w in caught))
+        texts = list(dict.fromkeys(text for _, text in caught))
         return comparison, tuple(_named_warnings(texts, () if comparison is None else comparison.rows))
 
     @property

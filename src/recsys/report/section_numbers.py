@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.errors import InputError, RecsysError
+from recsys.errors import InputError, RecsysError, hush
 from recsys.inputs.frames import detect_columns
 from recsys.metrics.attributes import read_vectors
 from recsys.metrics.registry import metric_set
@@ -25,6 +24,7 @@ from recsys.stats.inference_results import Estimate
 from recsys.stats.intervals import units_interval
 from recsys.stats.pairing import Aligned
 from recsys.stats.resampling import collapse
+from recsys.stats.sums import quantiles_of
 from recsys.types import Array, Bool, Float, Ids, Int, Interactions, Lists, PerCase, Vectors, count_entries
 
 Triple = tuple[float, float, float]  # value, low and high end of its interval
@@ -71,8 +71,7 @@ def value_with_interval(data: ReportData, name: str, metric: str) -> Triple:
             bounds = data.requests[metric].metric.bounds
             ends = _mean_interval(rows.columns[metric], rows.clusters, rows.weights, value, bounds)
     elif not math.isnan(value):
-        with contextlib.suppress(RecsysError), warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
+        with contextlib.suppress(RecsysError), hush(Warning), np.errstate(all="ignore"):
             ends = _interval_ends(runs[0].intervals(metrics=[metric])[metric], value)
     data.cache[name, metric] = (value, *ends)
     return (value, *ends)
@@ -133,8 +132,7 @@ def _curves_of_lists(data: ReportData, families: Sequence[str]) -> dict[str, dic
         return {}
     conventions = data.first(data.names[0]).conventions
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with hush(Warning):
             results = {
                 name: evaluate(data.lists[name], data.judged, metrics, k=cuts, conventions=conventions)
                 for name in data.names
@@ -191,7 +189,9 @@ def spread(data: ReportData) -> dict[str, dict[str, float]]:
         weights = None if rows_of_model.weights is None else rows_of_model.weights[known]
         mean = float(np.average(values, weights=weights))
         row = {"mean": mean, "share at 0": float((values == 0).mean())}
-        quantiles = np.quantile(values, QUANTILES).tolist()
+        ascending = np.argsort(values)
+        shares = np.ones(len(values)) if weights is None else weights[ascending]
+        quantiles = quantiles_of(values[ascending], shares, QUANTILES)  # as `aggregate=` states them
         rows[name] = row | {f"{q:.0%}": v for q, v in zip(QUANTILES, quantiles, strict=True)}
     return rows
 
@@ -432,8 +432,7 @@ def _mean_interval(
     """The interval of a mean over users; NaN where the value is not that mean."""
     # Keys only matter for resampling, and the t interval does not resample.
     keys = np.zeros(len(column), dtype=np.uint64)
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    with hush(Warning), np.errstate(all="ignore"):
         units = collapse(column[None, :], clusters, keys=keys, weights=weights)
         estimate = units_interval(units, bounds=bounds)
     return _interval_ends(estimate, value)

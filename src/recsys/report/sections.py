@@ -102,12 +102,7 @@ def section(
         needs: the inputs without which it cannot be made, such as "the lists of every model"; see `given_by`.
         short: the title in the navigation, if not `title`.
     """
-
-    def register(make: Maker) -> Maker:
-        SECTIONS[key] = SectionEntry(key, title, make, order, needs, short or title)
-        return make
-
-    return register
+    return SECTIONS.adding(lambda make: SectionEntry(key, title, make, order, needs, short or title), key)
 
 
 def sections_of(data: ReportData, only: Sequence[str] | None = None) -> list[Section]:
@@ -453,8 +448,9 @@ def _provenance(data: ReportData) -> Section:
     facts = [("sha256 of the result", name, d["sha256"]) for name, d in documents.items()]
     facts += [("runs", n, str(len(runs))) for n, runs in data.models.items() if len(runs) > 1]
     # A result from a file says where and when it was made; one of this session was made here and now.
+    here = run_facts()
     for name, evaluation in models.items():
-        facts += [(k, name, _text_or_none(v)) for k, v in (evaluation.run or run_facts()).items()]
+        facts += [(k, name, _text_or_none(v)) for k, v in (evaluation.run or here).items()]
     notes = [
         (f"{table}: {note}", name, value)
         for name, evaluation in models.items()

@@ -132,12 +132,7 @@ def strategy(
         makes: "one" split, or "several".
         help: what it holds out, in a few words.
     """
-
-    def register(function: _Function) -> _Function:
-        STRATEGIES[name] = Strategy(name, function, makes, help)
-        return function
-
-    return register
+    return STRATEGIES.adding(lambda function: Strategy(name, function, makes, help), name)
 
 
 class Job:

@@ -21,6 +21,7 @@ import numpy as np
 
 from recsys.errors import FileError, ManifestError, SplitError
 from recsys.inputs.files import write_text
+from recsys.inputs.files.formats import read_text_file
 from recsys.inputs.files.reader import write_table
 from recsys.inputs.frames import as_frame, column_array
 from recsys.kernels.keyed_random import Keys, digest, mix_bits, ordered_digest, text_keys
@@ -71,15 +72,22 @@ def read_manifest(given: Mapping[str, Any] | str | os.PathLike[str]) -> dict[str
     else:
         path = Path(given)
         try:
-            manifest = dict(json.loads(path.read_text("utf-8")))
+            manifest = dict(json.loads(read_text_file(path)))
         except OSError as error:
             raise FileError(
                 f"{path} cannot be read: {error.strerror or error}.", hint="Check the path."
             ) from error
-        except (ValueError, TypeError) as error:
+        except (RecursionError, ValueError, TypeError) as error:
             raise FileError(f"{path} is not JSON ({error}).", hint="Write it again.") from error
     needed = {"format", "how", "parameters", "counts", "input", "parts"}
-    if manifest.get("format") != FORMAT or needed - set(manifest):
+    tables = [manifest.get(name) for name in ("parameters", "input", "parts")]
+    if isinstance(tables[-1], dict):
+        tables += tables[-1].values()
+    if (
+        manifest.get("format") != FORMAT
+        or needed - set(manifest)
+        or not all(isinstance(table, dict) for table in tables)
+    ):
         raise ManifestError(
             f"this is not a manifest of a split ({FORMAT}).", hint="Pass split.manifest, or its file."
         )
@@ -100,13 +108,15 @@ def rerun(manifest: Mapping[str, Any] | str | os.PathLike[str], data: Any, *, or
     stored = read_manifest(manifest)
     parameters = dict(stored["parameters"])
     index = parameters.pop("fold", parameters.pop("window", None))
-    if parameters.get("scale") is not None:
+    if isinstance(parameters.get("scale"), list):
         parameters["scale"] = tuple(parameters["scale"])
     table = as_interaction_table(data, parameters.get("columns"))
     _check_hashes(_hashes(row_keys(table)), stored["input"], "the data", ordered=ordered)
     result = split(table, how=stored["how"], **parameters)
     if isinstance(result, Folds) != (index is not None):
         raise SplitError(f"{stored['how']} gives {'several splits' if index is None else 'one split'}.")
+    if isinstance(result, Folds) and (type(index) is not int or not 0 <= index < len(result)):
+        raise ManifestError(f"there is no fold {index!r} of {len(result)}.", differs=["fold"])
     again: Split = result[index] if isinstance(result, Folds) else result
     for name, hashes in stored["parts"].items():
         if name not in again.manifest["parts"]:
@@ -280,10 +290,10 @@ def _value_text(value: Any, name: str) -> str | None:
     """The text that is hashed for a value; None if it is missing."""
     if type(value) is str:
         return value or None
-    if value is None or value != value:  # noqa: PLR0124 - NaN, NaT
-        return None
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
+    if value is None or value != value:  # noqa: PLR0124 - NaN, NaT
+        return None
     text = repr(value)
     if " at 0x" in text:
         raise SplitError(

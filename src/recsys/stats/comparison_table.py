@@ -117,8 +117,11 @@ class Options:
         if not (is_number(self.tie) and self.tie >= 0):
             raise InputError(f"tie must be zero or a positive number, got {self.tie!r}.")
         for known_values, table in (("covariate_means", "covariates"), ("stratum_shares", "strata")):
-            if getattr(self, known_values) is not None and getattr(self, table) is None:
+            given = getattr(self, known_values)
+            if given is not None and getattr(self, table) is None:
                 raise InputError(f"{known_values} was given without {table}.", hint=f"Pass {table}= too.")
+            if given is not None and not (isinstance(given, Mapping) and all(map(is_number, given.values()))):
+                raise InputError(f"{known_values} came as {given!r}.", hint="Pass {name: number}.")
         if self.correction == "max-t" and self.test in RANK_TESTS:
             raise InputError(
                 f"max-T corrects tests of the mean, which test={self.test!r} is not.",

@@ -24,6 +24,7 @@ from recsys.stats.inference_results import (
     check_alternative,
     is_number,
     t_interval,
+    t_quantile,
     t_ratio,
 )
 from recsys.stats.paired_sums import Paired, PairedSums
@@ -281,16 +282,14 @@ def power(
     0.802
     """
     _check_plan(alpha, sd, n, alternative)
-    from scipy.special import stdtrit
-
     if not is_number(effect) or math.isnan(effect):
         raise InputError(f"the effect is no number: {effect!r}.")
     df = n - 1
     shift = effect / sd * math.sqrt(n)
     if alternative == "two-sided":
-        reach = -float(stdtrit(df, alpha / 2.0))
+        reach = t_quantile(alpha / 2.0, df)
         return min(1.0, _upper_tail(df, shift, reach) + _upper_tail(df, -shift, reach))
-    reach = -float(stdtrit(df, alpha))
+    reach = t_quantile(alpha, df)
     return _upper_tail(df, shift if alternative == "greater" else -shift, reach)
 
 

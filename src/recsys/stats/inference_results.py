@@ -7,7 +7,6 @@ a note on the result, so that it also reaches a report.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -17,7 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from recsys.errors import InputError, RecsysWarning, UnknownNameError, warn
+from recsys.errors import InputError, RecsysWarning, UnknownNameError, hush, warn
 from recsys.types import Float
 
 Alternative = Literal["two-sided", "greater", "less"]
@@ -34,14 +33,17 @@ def check_choice(what: str, value: object, allowed: Iterable[str]) -> None:
 def check_choices(what: str, values: Any, allowed: Iterable[str]) -> list[str]:
     """A list of allowed names, from one name or several."""
     names = tuple(allowed)
-    if not isinstance(values, str | Iterable) or getattr(values, "ndim", 1) != 1:
-        raise InputError(
-            f"{what}s came as {type(values).__name__}.", hint=f"Name some of {', '.join(names)}."
-        )
-    chosen = [values] if isinstance(values, str) else [*values]
+    chosen = one_or_several(what, values, f"Name some of {', '.join(names)}.")
     for value in chosen:
         check_choice(what, value, names)
     return chosen
+
+
+def one_or_several(what: str, values: Any, hint: str) -> list[Any]:
+    """A list of one text or of several; an error if it can be neither, such as a number or a matrix."""
+    if not isinstance(values, Iterable) or getattr(values, "ndim", 1) != 1:
+        raise InputError(f"{what}s came as {type(values).__name__}.", hint=hint)
+    return [values] if isinstance(values, str) else [*values]
 
 
 def check_alternative(alternative: str) -> None:
@@ -186,11 +188,21 @@ def t_tail(t: float, df: float, alternative: Alternative = "two-sided") -> float
     return below(-t if alternative == "greater" else t)
 
 
-def _t_quantile(tail: float, df: float) -> float:
-    """The value that a t distribution (the normal one for infinite df) exceeds with probability `tail`."""
-    from scipy.special import ndtri, stdtrit
+def t_quantile(tail: float, df: float) -> float:
+    """The value that a t distribution (the normal one for infinite df) exceeds with probability `tail`.
 
-    return float(ndtri(1.0 - tail) if math.isinf(df) else stdtrit(df, 1.0 - tail))
+    The quantiles of an older SciPy have eleven right digits; a step of Newton's method adds the others.
+    """
+    from scipy.special import gammaln, ndtri, stdtr, stdtrit
+
+    if math.isinf(df):
+        return float(ndtri(1.0 - tail))
+    found = -float(stdtrit(df, tail))
+    if not math.isfinite(found):
+        return math.inf if tail < 0.5 else -math.inf
+    height = float(gammaln((df + 1.0) / 2.0) - gammaln(df / 2.0)) - 0.5 * math.log(df * math.pi)
+    density = math.exp(height - (df + 1.0) / 2.0 * math.log1p(found * found / df))
+    return found + (float(stdtr(df, -found)) - tail) / density if density > 0.0 else found
 
 
 def t_interval(
@@ -207,7 +219,7 @@ def t_interval(
     tail = (1.0 - confidence) / (2.0 if alternative == "two-sided" else 1.0)
     if error == 0 and zero_spread_p(df) / 2.0 > tail:
         return Interval(-math.inf, math.inf, confidence, method)
-    reach = _t_quantile(tail, df) * error
+    reach = t_quantile(tail, df) * error
     low = -math.inf if alternative == "less" else estimate - reach
     high = math.inf if alternative == "greater" else estimate + reach
     return Interval(low, high, confidence, method)
@@ -231,7 +243,7 @@ def fieller_lift(
     tail = (1.0 - confidence) / 2.0
     # The difference of value and base varies by rounding only.
     no_spread = variance - 2.0 * shared_variance + base_variance <= 1e-12 * (variance + base_variance)
-    t_squared = _t_quantile(tail, df) ** 2
+    t_squared = t_quantile(tail, df) ** 2
     a = base**2 - t_squared * base_variance
     if a <= 0 or (no_spread and zero_spread_p(df) / 2.0 > tail):
         return lift, unbounded
@@ -324,8 +336,7 @@ def warn_once() -> Iterator[None]:
 @contextmanager
 def notes_only() -> Iterator[None]:
     """Inside, cautions do not warn: they are notes on the results only."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", StatisticsWarning)
+    with hush(StatisticsWarning):
         yield
 
 

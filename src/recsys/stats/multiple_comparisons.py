@@ -35,8 +35,10 @@ def adjust(p_values: npt.ArrayLike, method: str = "holm") -> Float:
     >>> adjust([0.010, 0.011, 0.012], "holm").round(3).tolist()
     [0.03, 0.03, 0.03]
     """
-    if str(method) not in CORRECTIONS:
-        hint = "max-T needs the draws: compare(..., correction='max-t')." if str(method) == "max-t" else ""
+    name: object = method
+    if not isinstance(name, str) or name not in CORRECTIONS:
+        is_max_t = isinstance(name, str) and name == "max-t"
+        hint = "max-T needs the draws: compare(..., correction='max-t')." if is_max_t else ""
         raise UnknownNameError("correction of p-values", method, CORRECTIONS, hint=hint)
     p = to_floats(p_values, "p-values", "Such as [0.01, 0.2].")
     if p.ndim != 1:

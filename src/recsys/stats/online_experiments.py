@@ -7,7 +7,7 @@ repeated visits get honest errors. What would invalidate the answer is checked a
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -15,14 +15,19 @@ import numpy as np
 import numpy.typing as npt
 
 from recsys.errors import ColumnError, IdTypeError, InputError, UnknownNameError
+from recsys.inputs.frames import as_frame, column_array
 from recsys.stats.inference_results import (
     Interval,
     SampleRatioWarning,
     SmallSampleWarning,
     caution,
+    check_choice,
+    check_confidence,
     fieller_lift,
     format_difference,
     format_p,
+    is_number,
+    one_or_several,
     plural,
     t_interval,
     t_ratio,
@@ -182,21 +187,34 @@ def ab(
         confidence: of the intervals.
         mixed: "drop" leaves out units that saw several variants; "error" refuses them.
     """
-    metrics = [metric] if isinstance(metric, str) else list(metric)
+    metrics = one_or_several("metric", metric, "Name one column or several.")
     if not metrics:
         raise InputError("name at least one metric.")
-    if mixed not in ("error", "drop"):
-        raise UnknownNameError("choice for mixed units", mixed, ("error", "drop"))
-    units, arms, assigned, notes = _assignment(frame, unit, variant, mixed)
-    if control is not None and str(control) not in arms:
-        raise UnknownNameError("control", str(control), arms)
-    control_index = 0 if control is None else arms.index(str(control))
+    check_choice("choice for mixed units", mixed, ("error", "drop"))
+    if not isinstance(sequential, Looks | None):
+        check_choice("sequential method (or Looks)", sequential, ("msprt",))
+    check_confidence(confidence)
+    if not is_number(expected_effect) or not 0 < expected_effect < math.inf:
+        raise InputError(
+            f"expected_effect is {expected_effect!r}.", hint="Pass a positive number of standard deviations."
+        )
+    log = frame if isinstance(frame, Mapping) else as_frame(frame)
+    if log is None:
+        raise InputError(
+            f"the log came as {type(frame).__name__}.", hint="Pass a table or a dict of columns."
+        )
+    units, arms, assigned, notes = _assignment(log, unit, variant, mixed)
+    control_index = 0
+    if control is not None:
+        if not isinstance(control, Hashable) or str(control) not in arms:
+            raise UnknownNameError("control", control, arms)
+        control_index = arms.index(str(control))
     ratio = _sample_ratio(arms, assigned, shares)
-    covariate_values = None if covariate is None else _per_unit(frame, covariate, units, how="mean")
+    covariate_values = None if covariate is None else _per_unit(log, covariate, units, how="mean")
     n_rows = (len(arms) - 1) * len(metrics)
     rows: list[Lift] = []
     for name in metrics:
-        kind, numerator, denominator = _metric_parts(frame, name, units)
+        kind, numerator, denominator = _metric_parts(log, name, units)
         groups = []
         for code in range(len(arms)):
             member = assigned == code
@@ -221,15 +239,15 @@ def ab(
     return Experiment(verdicts, ratio, f"{plural(n_rows, 'comparison')} ({size}), {correction}", notes)
 
 
-def _sample_ratio(
-    arms: list[str], assigned: npt.NDArray[np.int64], shares: Mapping[Any, float] | None
-) -> SampleRatio:
+def _sample_ratio(arms: list[str], assigned: npt.NDArray[np.int64], shares: Any) -> SampleRatio:
     from scipy.special import chdtrc
 
     counts = np.bincount(assigned, minlength=len(arms)).astype(np.float64)
-    planned_shares = (
-        {str(name): float(share) for name, share in shares.items()} if shares else dict.fromkeys(arms, 1.0)
-    )
+    planned_shares: dict[str, Any] = dict.fromkeys(arms, 1.0)
+    if shares is not None:
+        if not isinstance(shares, Mapping) or not all(map(is_number, shares.values())):
+            raise InputError(f"shares came as {type(shares).__name__}.", hint="Pass {variant: number}.")
+        planned_shares = {str(name): float(share) for name, share in shares.items()} or planned_shares
     if set(planned_shares) != set(arms) or not all(0 < share < math.inf for share in planned_shares.values()):
         raise InputError(
             f"shares must give every variant a positive share: variants {arms}, got {planned_shares}."
@@ -347,8 +365,6 @@ def _with_sequential(
             row.difference - reach, row.difference + reach, confidence, "repeated (all looks)"
         )
         return replace(row, boundary=boundary, sequential_interval=interval_of_looks)
-    if sequential != "msprt":
-        raise UnknownNameError("sequential method", sequential, ("msprt",), hint="Or give Looks(...).")
     spread = math.sqrt(sum(_variance(v) for v in values) / 2.0)
     if not variance > 0:
         return replace(row, sequential_p=math.nan, sequential_interval=row.interval)
@@ -389,6 +405,8 @@ def _assignment(
     """Unit of each row (-1: dropped), names of the variants, variant of each unit, notes."""
     labels, units = _encode_labels(_column(frame, unit), unit)
     names, arms = _encode_labels(_column(frame, variant), variant)
+    if len(arms) != len(units):
+        raise InputError(f"{unit} has {len(units):,} rows and {variant} {len(arms):,}.", column=variant)
     if len(names) < 2:
         raise InputError(f"an experiment needs at least two variants, got {names.tolist()}.", column=variant)
     lowest_arm = np.full(len(labels), len(names))
@@ -433,7 +451,7 @@ def _encode_labels(values: Array, column: str) -> tuple[Array, Int]:
         )
     try:
         labels, codes = np.unique(values, return_inverse=True)
-    except TypeError:
+    except Exception:  # noqa: BLE001 - of many types: cells may hold anything
         kinds = sorted({type(value).__name__ for value in values.tolist()})
         raise IdTypeError(
             f"{column} holds {' and '.join(kinds)} in one column, so none would match.",
@@ -443,9 +461,9 @@ def _encode_labels(values: Array, column: str) -> tuple[Array, Int]:
     return labels, codes.astype(np.int64)
 
 
-def _metric_parts(frame: Any, name: str, units: Int) -> tuple[str, Float, Float]:
+def _metric_parts(frame: Any, name: Any, units: Int) -> tuple[str, Float, Float]:
     """Kind of a metric, and its numerator and denominator per unit."""
-    if "/" in name and name not in _column_names(frame):
+    if isinstance(name, str) and "/" in name and name not in _column_names(frame):
         numerator, denominator = (
             _per_unit(frame, part.strip(), units, how="sum") for part in name.split("/", 1)
         )
@@ -461,6 +479,8 @@ def _metric_parts(frame: Any, name: str, units: Int) -> tuple[str, Float, Float]
 def _per_unit(frame: Any, name: str, units: Int, *, how: str) -> Float:
     """A column summed (or averaged) over the rows of each unit."""
     values = _number_column(frame, name)
+    if len(values) != len(units):
+        raise InputError(f"{name} has {len(values):,} rows, and the units {len(units):,}.", column=name)
     is_bad = ~np.isfinite(values)
     if is_bad.any():
         raise InputError(
@@ -478,27 +498,32 @@ def _number_column(frame: Any, name: str) -> Float:
     column = _column(frame, name)
     try:
         return column.astype(np.float64)
-    except (TypeError, ValueError) as exc:
+    except (TypeError, ValueError, OverflowError) as exc:
         raise InputError(
             f"the column holds no numbers ({exc}).", column=name, hint="Name a column of numbers, or 0 and 1."
         ) from exc
 
 
-def _column(frame: Any, name: str) -> Array:
+def _column(frame: Any, name: Any) -> Array:
     names = _column_names(frame)
-    if names.count(name) != 1:
-        problem = "more than one column" if name in names else "no column"
+    if not isinstance(name, str) or names.count(name) != 1:
+        problem = "more than one column" if isinstance(name, str) and name in names else "no column"
+        shown = name if isinstance(name, str) else type(name).__name__
         raise ColumnError(
-            f"the log has {problem} {name!r}.", column=name, hint=f"It has: {', '.join(names)}."
+            f"the log has {problem} {shown!r}.", column=shown, hint=f"It has: {', '.join(names)}."
         )
-    return np.asarray(frame[name])
+    if not isinstance(frame, Mapping):
+        return column_array(frame.get_column(name))
+    try:
+        values = np.asarray(next(values for own, values in frame.items() if str(own) == name))
+    except (TypeError, ValueError) as error:  # such as lists of different lengths
+        raise ColumnError(f"the column {name!r} cannot be read ({error}).", column=name) from error
+    if values.ndim != 1:
+        raise ColumnError(
+            f"the column {name!r} has {values.ndim} dimensions.", column=name, hint="Pass one value per row."
+        )
+    return values
 
 
 def _column_names(frame: Any) -> list[str]:
-    """The columns of a pandas, polars or arrow table, or of a dict of columns."""
-    for attribute in ("column_names", "columns"):
-        if hasattr(frame, attribute):
-            return [str(name) for name in getattr(frame, attribute)]
-    if isinstance(frame, Mapping):
-        return [str(name) for name in frame]
-    raise InputError(f"the log came as {type(frame).__name__}.", hint="Pass a table or a dict of columns.")
+    return [str(name) for name in (frame if isinstance(frame, Mapping) else frame.columns)]

@@ -22,6 +22,7 @@ from recsys.stats.inference_results import (
     check_confidence,
     is_number,
     t_interval,
+    t_quantile,
     t_ratio,
     t_tail,
     to_floats,
@@ -77,7 +78,7 @@ def run_result(
     sqrt(sum of t^2 * variance), each part with its own quantile t: with few runs, the degrees of freedom of
     the sum (Satterthwaite's) cannot be estimated, and a test with them rejects twice too often for two runs.
     """
-    from scipy.special import stdtridf, stdtrit
+    from scipy.special import stdtridf
 
     check_confidence(confidence)
     mean = float(per_run.mean())
@@ -90,7 +91,7 @@ def run_result(
         reach = _reach(parts, tail)
         interval, p = Interval(mean - reach, mean + reach, confidence, "t"), _p_value(parts, abs(mean))
         df = min(max(float(stdtridf(1.0 - tail, reach / error)), df), max(part_df for _, part_df in parts))
-        total = np.sum([stdtrit(part_df, tail) ** 2 * c for c, part_df in parts], axis=0)
+        total = np.sum([t_quantile(tail, part_df) ** 2 * c for c, part_df in parts], axis=0)
         total = total * (error / reach) ** 2
     return RunsResult(
         method,
@@ -113,9 +114,7 @@ def run_result(
 
 def _reach(parts: Sequence[tuple[Float, float]], tail: float) -> float:
     """How far the interval with this probability on each side reaches."""
-    from scipy.special import stdtrit
-
-    return math.hypot(*(float(stdtrit(df, tail)) * math.sqrt(covariance[0, 0]) for covariance, df in parts))
+    return math.hypot(*(t_quantile(tail, df) * math.sqrt(covariance[0, 0]) for covariance, df in parts))
 
 
 def _p_value(parts: Sequence[tuple[Float, float]], difference: float) -> float:
@@ -125,10 +124,12 @@ def _p_value(parts: Sequence[tuple[Float, float]], difference: float) -> float:
     def excess(log_tail: float) -> float:
         return _reach(parts, math.exp(log_tail)) - difference
 
-    lowest = -600.0
+    lowest, highest = -600.0, math.log(0.5)
     if excess(lowest) <= 0:
         return 2.0 * math.exp(lowest)
-    return 2.0 * math.exp(brentq(excess, lowest, math.log(0.5), xtol=1e-13))
+    if excess(highest) >= 0:  # no difference; the median of SciPy 1.13 is not quite 0
+        return 1.0
+    return 2.0 * math.exp(brentq(excess, lowest, highest, xtol=1e-13))
 
 
 def _with_baseline(differences: Float, baseline: npt.ArrayLike | None) -> Float:

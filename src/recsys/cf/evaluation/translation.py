@@ -225,7 +225,14 @@ def values_by_index(
             f"{'' if num_items is None else f' to {num_items - 1}'}.",
             hint="Map item ids to indices first, or use recsys.baselines.popularity, which takes ids.",
         )
-    by_index = np.zeros(int(ids[-1]) + 1 if num_items is None else int(num_items))
+    size = int(ids[-1]) + 1 if num_items is None else int(num_items)
+    try:
+        by_index = np.zeros(size)
+    except (MemoryError, ValueError) as error:
+        raise InputError(
+            f"{what} would need {size:,} numbers, one for each item index.",
+            hint="Map item ids to indices first, or use recsys.baselines.popularity, which takes ids.",
+        ) from error
     by_index[ids] = values
     return by_index
 

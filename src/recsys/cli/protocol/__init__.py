@@ -29,7 +29,7 @@ from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.run import is_model_path, load_ranking
 from recsys.inputs.files import read_file
-from recsys.inputs.files.formats import files_of, is_glob
+from recsys.inputs.files.formats import files_of, is_glob, read_text_file, refuse_device
 from recsys.metrics.registry import Request, parse_all
 from recsys.stats.aggregates import Aggregate
 from recsys.types import Interactions, cached_property
@@ -116,14 +116,14 @@ def read_protocol(path: str | Path) -> Protocol:
     """Read and check a protocol file; every error names the line."""
     file = Path(path)
     try:
-        text = file.read_text(encoding="utf-8-sig")
+        text = read_text_file(file, "utf-8-sig")
     except OSError as error:
         raise FileError(f"{file} cannot be read: {error.strerror}.", hint="Check the path.") from error
     except UnicodeDecodeError as error:
         raise FileError(f"{file} is not UTF-8 text.", hint="Save it as UTF-8.") from error
     try:
         content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise FileError(f"{file}: {error}.", hint="A protocol is TOML.") from error
     _check_schema(file, text, content)
     protocol = Protocol(file, content)
@@ -402,12 +402,12 @@ def input_digests(protocol: Protocol, *, check: bool = True) -> dict[str, str]:
         lines = ""
         for part in files_of(path):
             try:
+                refuse_device(part)
                 with part.open("rb") as file:
                     digests[name] = hashlib.file_digest(file, "sha256").hexdigest()
-            except OSError as error:
-                raise FileError(
-                    f"{part} cannot be read: {error.strerror}.", hint="Check the path."
-                ) from error
+            except (OSError, ValueError) as error:  # a NUL in a path is a ValueError
+                why = getattr(error, "strerror", None) or error
+                raise FileError(f"{part} cannot be read: {why}.", hint="Check the path.") from error
             lines += f"{digests[name]}  {part.name}\n"
         if path.is_dir() or is_glob(path):
             digests[name] = hashlib.sha256(lines.encode()).hexdigest()

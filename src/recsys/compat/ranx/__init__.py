@@ -71,7 +71,7 @@ class _UnderAnotherName(MetaPathFinder, Loader):
 if not any(type(finder).__name__ == "_UnderAnotherName" for finder in sys.meta_path):
     sys.meta_path.insert(0, _UnderAnotherName())
 
-from recsys.compat.ranx.data_structures import Qrels, Run  # noqa: E402 - what they import needs the above
+from recsys.compat.ranx.data_structures import Qrels, Report, Run  # noqa: E402 - they need the above
 from recsys.compat.ranx.meta import compare, evaluate, fuse, normalize, optimize_fusion, plot  # noqa: E402
 
-__all__ = ["Qrels", "Run", "compare", "evaluate", "fuse", "normalize", "optimize_fusion", "plot"]
+__all__ = ["Qrels", "Report", "Run", "compare", "evaluate", "fuse", "normalize", "optimize_fusion", "plot"]

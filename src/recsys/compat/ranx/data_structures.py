@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
+import io
 import json
 import os
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, KeysView, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
@@ -14,7 +17,9 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 
 from recsys.compat.ranx import add_modules
-from recsys.errors import InputError, MissingExtraError, NotDefinedError
+from recsys.errors import FileError, InputError, MissingExtraError, NotDefinedError, RecsysError
+from recsys.inputs.files import write_bytes, write_text
+from recsys.inputs.files.formats import UNPACKED_RATIO, FileContent, most_unpacked
 from recsys.types import Array
 
 __all__ = ["FrozensetDict", "OptimizationReport", "Qrels", "Report", "Run"]
@@ -26,6 +31,20 @@ _RAISED = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖ۹ʳˢᵗᵘᵛʷˣʸᶻ
 _KINDS = ("json", "trec", "gz", "parquet")
 
 
+@contextmanager
+def read_errors_of(path: str) -> Iterator[None]:
+    """Errors inside say that the file cannot be read."""
+    try:
+        yield
+    except RecsysError:
+        raise
+    except Exception as error:  # of many types where a file is damaged
+        raise FileError(
+            f"{path} cannot be read ({error}).",
+            hint="Check the path, and that the file is what its name says.",
+        ) from error
+
+
 class UnlikeQueriesError(InputError, AssertionError):
     """Qrels and runs are not about the same queries; ranx raises AssertionError."""
 
@@ -34,13 +53,14 @@ class _NestedNumbers(Generic[_Number]):
     """What Qrels and Run share. Queries are in order at once, documents when somebody looks at them."""
 
     number: ClassVar[type]
+    trec_line: ClassVar[str]
     kinds: ClassVar[tuple[str, ...]] = _KINDS
 
     def __init__(self, content: Mapping[str, Mapping[str, Any]] | None, name: str | None) -> None:
         self.name = name
         self.sorted = content is not None
         self._in_order = content is None
-        self.nested: Nested = {} if content is None else {q: dict(content[q]) for q in sorted(content)}
+        self.nested: Nested = {} if content is None else {q: dict(content[q]) for q in sorted(content.keys())}
         kinds = set(map(type, chain.from_iterable(found.values() for found in self.nested.values())))
         if not kinds <= {self.number, int}:
             self.nested = {q: self._numbers(found.items()) for q, found in self.nested.items()}
@@ -119,37 +139,50 @@ class _NestedNumbers(Generic[_Number]):
         ]
         return pd.DataFrame(rows, columns=["q_id", "doc_id", "score"])
 
-    def save(self, path: str, kind: str | None = None) -> None:
-        """Write a file; what it is, its name says: .json, .trec, .txt, .parquet, .parq, and .lz4 of a run."""
+    def save(self, path: str | None = None, kind: str | None = None) -> None:
+        """Write a file; what it is, its name says: .json, .trec, .txt, .parquet, .parq, and .lz4 of a run.
+
+        Without a path: qrels.json or run.json.
+        """
+        path = path or f"{type(self).__name__.lower()}.json"
         kind = _file_kind(path, kind, self.kinds)
         if not self.sorted:
             self.sort()
         if kind == "json":
-            Path(path).write_text(json.dumps(self.to_dict(), indent=2), encoding="utf-8")
+            write_text(path, json.dumps(self.to_dict(), indent=2))
         elif kind == "lz4":
             save_lz4(self.to_dict(), path)
         elif kind == "parquet":
-            self.to_dataframe().to_parquet(path, index=False)
+            write_bytes(path, self.to_dataframe().to_parquet(index=False))
         else:
-            Path(path).write_text("\n".join(self._trec_lines()), encoding="utf-8")
-
-    def _trec_lines(self) -> Iterator[str]:
-        raise NotImplementedError
+            lines = (
+                self.trec_line.format(
+                    query=query, document=document, rank=rank, number=number, name=self.name
+                )
+                for query, found in self._content().items()
+                for rank, (document, number) in enumerate(found.items(), start=1)
+            )
+            write_text(path, "\n".join(lines))
 
     @classmethod
     def _read(cls, path: str, kind: str) -> tuple[Mapping[str, Mapping[str, Any]], str | None]:
         """The content of a file, and the name of the run in it."""
-        if kind == "json":
-            return json.loads(Path(path).read_bytes()), None
         if kind == "lz4":
             return load_lz4(path), None
+        data = FileContent(path, Path(path)).data  # unpacked
+        if kind == "json":
+            return json.loads(data.decode("utf-8-sig")), None
         found: defaultdict[str, dict[str, Any]] = defaultdict(dict)
-        name = None
-        with (gzip.open if kind == "gz" else open)(path, "rt", encoding="utf-8") as lines:
-            for line in lines:
-                query, _, document, *rest = line.split()
-                found[query][document] = cls.number(rest[1] if len(rest) == 3 else rest[0])
-                name = name or (rest[2] if len(rest) == 3 else None)
+        name, columns = None, cls.trec_line.split()
+        for line in io.TextIOWrapper(io.BytesIO(data), encoding="utf-8"):
+            cells = line.split()
+            if len(cells) != len(columns):
+                raise InputError(
+                    f"{line.strip()!r} has {len(cells)} columns.",
+                    hint=f"A line of a {cls.__name__} has {len(columns)}: {cls.trec_line}.",
+                )
+            found[cells[0]][cells[2]] = cls.number(cells[columns.index("{number}")])
+            name = name or (cells[5] if "{name}" in columns else None)
         return found, name
 
     @classmethod
@@ -166,11 +199,7 @@ class _NestedNumbers(Generic[_Number]):
                 f"column {score_col!r} is {df[score_col].dtype}.",
                 hint=f"Scores of a {cls.__name__} are {np.dtype(wanted)}: .astype({cls.number.__name__}).",
             )
-        found: defaultdict[str, dict[str, Any]] = defaultdict(dict)
-        columns = (df[name].tolist() for name in (q_id_col, doc_id_col, score_col))
-        for query, document, number in zip(*columns, strict=True):
-            found[query][document] = number
-        return found
+        return dataframe_to_dict(df, q_id_col, doc_id_col, score_col)
 
     @property
     def size(self) -> int:
@@ -188,7 +217,7 @@ class _NestedNumbers(Generic[_Number]):
 
 
 class TypeMismatchError(InputError, AssertionError):
-    """A column of a table has another type than ranx takes; it raises AssertionError."""
+    """Something is of another type or kind than ranx takes; it raises AssertionError."""
 
 
 class Qrels(_NestedNumbers[int]):
@@ -199,18 +228,12 @@ class Qrels(_NestedNumbers[int]):
     """
 
     number = int
+    trec_line = "{query} 0 {document} {number}"
 
     def __init__(self, qrels: Mapping[str, Mapping[str, int]] | None = None, name: str | None = None) -> None:
         super().__init__(qrels, name)
 
-    @property
-    def qrels(self) -> Nested:
-        """The nested dict itself."""
-        return self._content()
-
-    @qrels.setter
-    def qrels(self, content: Nested) -> None:
-        self._replace(content)
+    qrels = property(_NestedNumbers._content, _NestedNumbers._replace, doc="The nested dict.")  # noqa: SLF001
 
     def set_relevance_level(self, rel_lvl: int = 1) -> None:
         """Lower every grade by rel_lvl - 1."""
@@ -218,10 +241,6 @@ class Qrels(_NestedNumbers[int]):
         self._replace(
             {q: {d: grade - (rel_lvl - 1) for d, grade in found.items()} for q, found in content.items()}
         )
-
-    def _trec_lines(self) -> Iterator[str]:
-        for query, found in self.qrels.items():
-            yield from (f"{query} 0 {document} {grade}" for document, grade in found.items())
 
     @staticmethod
     def from_dict(d: Mapping[str, Mapping[str, int]]) -> Qrels:
@@ -231,7 +250,8 @@ class Qrels(_NestedNumbers[int]):
     def from_file(path: str, kind: str | None = None) -> Qrels:
         """Read .json, .trec, .txt, a gzipped TREC file or .parquet."""
         kind = _file_kind(path, kind, Qrels.kinds)
-        return Qrels.from_parquet(path) if kind == "parquet" else Qrels(Qrels._read(path, kind)[0])
+        with read_errors_of(path):
+            return Qrels.from_parquet(path) if kind == "parquet" else Qrels(Qrels._read(path, kind)[0])
 
     @staticmethod
     def from_df(
@@ -251,7 +271,9 @@ class Qrels(_NestedNumbers[int]):
         """From a Parquet file with these columns; `pd_kwargs` are those of pandas.read_parquet."""
         import pandas as pd
 
-        return Qrels.from_df(pd.read_parquet(path, **(pd_kwargs or {})), q_id_col, doc_id_col, score_col)
+        with read_errors_of(path):
+            table = pd.read_parquet(path, **(pd_kwargs or {}))
+            return Qrels.from_df(table, q_id_col, doc_id_col, score_col)
 
     @staticmethod
     def from_ir_datasets(dataset_id: str) -> Qrels:
@@ -272,6 +294,7 @@ class Run(_NestedNumbers[float]):
     """
 
     number = float
+    trec_line = "{query} Q0 {document} {rank} {number} {name}"
     kinds = (*_KINDS, "lz4")
 
     def __init__(self, run: Mapping[str, Mapping[str, float]] | None = None, name: str | None = None) -> None:
@@ -281,25 +304,13 @@ class Run(_NestedNumbers[float]):
         self.mean_scores: dict[str, Any] = {}
         self.std_scores: dict[str, Any] = {}
 
-    @property
-    def run(self) -> Nested:
-        """The nested dict itself."""
-        return self._content()
-
-    @run.setter
-    def run(self, content: Nested) -> None:
-        self._replace(content)
+    run = property(_NestedNumbers._content, _NestedNumbers._replace, doc="The nested dict.")  # noqa: SLF001
 
     def make_comparable(self, qrels: Qrels) -> Run:
         """Give every query of the qrels a list, if need be an empty one, and drop all other queries."""
         self.nested = {query: self.nested.get(query, {}) for query in qrels.keys()}  # noqa: SIM118
         self.sort()
         return self
-
-    def _trec_lines(self) -> Iterator[str]:
-        for query, found in self.run.items():
-            for rank, (document, score) in enumerate(found.items(), start=1):
-                yield f"{query} Q0 {document} {rank} {score} {self.name}"
 
     @staticmethod
     def from_dict(d: Mapping[str, Mapping[str, float]], name: str | None = None) -> Run:
@@ -311,8 +322,9 @@ class Run(_NestedNumbers[float]):
         kind = _file_kind(path, kind, Run.kinds)
         if kind == "parquet":
             return Run.from_parquet(path, name=name)
-        content, name_in_file = Run._read(path, kind)
-        return Run(content, name_in_file if name is None else name)
+        with read_errors_of(path):
+            content, name_in_file = Run._read(path, kind)
+            return Run(content, name_in_file if name is None else name)
 
     @staticmethod
     def from_df(
@@ -337,7 +349,9 @@ class Run(_NestedNumbers[float]):
         """From a Parquet file with these columns; `pd_kwargs` are those of pandas.read_parquet."""
         import pandas as pd
 
-        return Run.from_df(pd.read_parquet(path, **(pd_kwargs or {})), q_id_col, doc_id_col, score_col, name)
+        with read_errors_of(path):
+            table = pd.read_parquet(path, **(pd_kwargs or {}))
+            return Run.from_df(table, q_id_col, doc_id_col, score_col, name)
 
     @staticmethod
     def from_ranxhub(id: str) -> Run:  # noqa: A002 - the name that ranx gives it
@@ -346,6 +360,15 @@ class Run(_NestedNumbers[float]):
             f"{id!r} is on ranxhub, and nothing here downloads.",
             hint="Download the file with ranx and read it with Run.from_file(path, kind='lz4').",
         )
+
+
+def dataframe_to_dict(df: Any, q_id_col: str, doc_id_col: str, score_col: str) -> Nested:
+    """A table as a nested dict."""
+    out: Nested = {}
+    columns = (df[name].tolist() for name in (q_id_col, doc_id_col, score_col))
+    for query, document, number in zip(*columns, strict=True):
+        out.setdefault(query, {})[document] = number
+    return out
 
 
 def _file_kind(path: str, kind: str | None, known: Sequence[str]) -> str:
@@ -370,14 +393,22 @@ def save_lz4(content: Mapping[str, Any], path: str) -> None:
     """CBOR, compressed twice, as ranx writes it."""
     frame, cbor2 = _lz4_and_cbor()
     Path(path).parent.mkdir(parents=True, exist_ok=True)
-    Path(path).write_bytes(frame.compress(frame.compress(cbor2.dumps(dict(content)), compression_level=16)))
+    write_bytes(path, frame.compress(frame.compress(cbor2.dumps(dict(content)), compression_level=16)))
 
 
 def load_lz4(path: str) -> dict[str, Any]:
     """What `save_lz4` wrote."""
     frame, cbor2 = _lz4_and_cbor()
-    content: dict[str, Any] = cbor2.loads(frame.decompress(frame.decompress(Path(path).read_bytes())))
-    return content
+    with read_errors_of(path):
+        content = FileContent(path, Path(path)).data
+        most = most_unpacked(len(content))
+        for _ in range(2):
+            unpacking = frame.LZ4FrameDecompressor()
+            content = unpacking.decompress(content, max_length=most)
+            if not unpacking.eof:
+                raise FileError(f"{path} is cut off, or unpacks to over {UNPACKED_RATIO} times its size.")
+        found: dict[str, Any] = cbor2.loads(content)
+        return found
 
 
 class FrozensetDict(MutableMapping[Any, Any]):
@@ -403,7 +434,7 @@ class FrozensetDict(MutableMapping[Any, Any]):
         return len(self._map)
 
 
-class _Written:
+class _Written(ABC):
     """How a report writes metrics and numbers."""
 
     labels: ClassVar[Mapping[str, str]] = {
@@ -418,11 +449,24 @@ class _Written:
         digits = max(0, self.rounding_digits - 2) if self.show_percentages else self.rounding_digits
         return f"{round(score * (100 if self.show_percentages else 1), digits):.{digits}f}"
 
+    @abstractmethod
+    def _columns(self) -> dict[str, list[str]]:
+        """What `to_table` shows."""
+
+    def to_table(self) -> str:
+        from recsys.evaluation import tables
+
+        return tables.text(self._columns())
+
+    def __repr__(self) -> str:
+        return self.to_table()
+
     def get_metric_label(self, m: str) -> str:
         name, cut, rest = m.partition("@") if "@" in m else m.partition("-l")
         return (self.labels.get(name) or name.replace("rbp", "RBP")) + cut + rest
 
 
+@dataclass(repr=False, eq=False)
 class Report(_Written):
     """What `compare` found: the mean of every metric and model, and which models differ.
 
@@ -430,27 +474,15 @@ class Report(_Written):
     how many queries a is better, equal, worse.
     """
 
-    def __init__(
-        self,
-        model_names: list[str],
-        results: dict[str, dict[str, float]],
-        comparisons: FrozensetDict,
-        metrics: list[str],
-        max_p: float,
-        win_tie_loss: dict[tuple[str, str], dict[str, dict[str, int]]],
-        rounding_digits: int = 3,
-        show_percentages: bool = False,
-        stat_test: str = "student",
-    ) -> None:
-        self.model_names = model_names
-        self.results = results
-        self.comparisons = comparisons
-        self.metrics = metrics
-        self.max_p = max_p
-        self.win_tie_loss = win_tie_loss
-        self.rounding_digits = rounding_digits
-        self.show_percentages = show_percentages
-        self.stat_test = stat_test
+    model_names: list[str]
+    results: dict[str, dict[str, float]]
+    comparisons: FrozensetDict
+    metrics: list[str]
+    max_p: float
+    win_tie_loss: dict[tuple[str, str], dict[str, dict[str, int]]]
+    rounding_digits: int = 3
+    show_percentages: bool = False
+    stat_test: str = "student"
 
     def get_stat_test_label(self, stat_test: str) -> str:
         return {
@@ -481,9 +513,7 @@ class Report(_Written):
         others = (at for at, name in enumerate(self.model_names) if name != model and at not in raised)
         return "".join(_LETTERS[at] for at in others)
 
-    def to_table(self) -> str:
-        from recsys.evaluation import tables
-
+    def _columns(self) -> dict[str, list[str]]:
         columns: dict[str, list[str]] = {
             "#": list(_LETTERS[: len(self.model_names)]),
             "Model": list(self.model_names),
@@ -493,7 +523,7 @@ class Report(_Written):
                 self.format_score(self.results[model][metric]) + self.get_superscript_for_table(model, metric)
                 for model in self.model_names
             ]
-        return tables.text(columns)
+        return columns
 
     def to_latex(self) -> str:
         """A LaTeX table; it needs the packages booktabs and graphicx."""
@@ -566,62 +596,44 @@ class Report(_Written):
 
     def save(self, path: str) -> None:
         """Write `to_dict` as JSON."""
-        Path(path).write_text(json.dumps(self.to_dict(), indent=4), encoding="utf-8")
+        write_text(path, json.dumps(self.to_dict(), indent=4))
 
     def print_results(self) -> None:
         """Print the means as JSON."""
         print(json.dumps(self.results, indent=4))  # noqa: T201 - that is what it is for
 
-    def __repr__(self) -> str:
-        return self.to_table()
 
-
+@dataclass(repr=False, eq=False)
 class OptimizationReport(_Written):
     """What `optimize_fusion` tried, and what came of it."""
 
-    def __init__(
-        self,
-        method: str,
-        configs: list[str],
-        results: list[float],
-        metric: str,
-        rounding_digits: int = 3,
-        show_percentages: bool = False,
-    ) -> None:
-        self.method = method
-        self.configs = configs
-        self.results = results
-        self.metric = metric
-        self.rounding_digits = rounding_digits
-        self.show_percentages = show_percentages
+    method: str
+    configs: list[str]
+    results: list[float]
+    metric: str
+    rounding_digits: int = 3
+    show_percentages: bool = False
 
-    def to_table(self) -> str:
-        from recsys.evaluation import tables
-
+    def _columns(self) -> dict[str, list[str]]:
         best = int(np.argmax(self.results))
-        return tables.text({
+        return {
             self.method: [str(config) for config in self.configs],
             self.get_metric_label(self.metric): [self.format_score(score) for score in self.results],
             "": ["best" if at == best else "" for at in range(len(self.results))],
-        })  # fmt: skip
-
-    def __repr__(self) -> str:
-        return self.to_table()
-
-
-def _get_file_kind_of_qrels(path: str = "qrels.json", kind: str | None = None) -> str:
-    return _file_kind(path, kind, Qrels.kinds)
-
-
-def _get_file_kind_of_run(path: str = "run.json", kind: str | None = None) -> str:
-    return _file_kind(path, kind, Run.kinds)
+        }
 
 
 add_modules(
     __name__,
     {
-        "qrels": {"Qrels": Qrels, "get_file_kind": _get_file_kind_of_qrels},
-        "run": {"Run": Run, "get_file_kind": _get_file_kind_of_run},
+        "qrels": {
+            "Qrels": Qrels,
+            "get_file_kind": lambda path="qrels.json", kind=None: _file_kind(path, kind, Qrels.kinds),
+        },
+        "run": {
+            "Run": Run,
+            "get_file_kind": lambda path="run.json", kind=None: _file_kind(path, kind, Run.kinds),
+        },
         "report": {"Report": Report},
         "optimization_report": {"OptimizationReport": OptimizationReport},
         "frozenset_dict": {"FrozensetDict": FrozensetDict},

@@ -13,6 +13,7 @@ from recsys.compat.ranx import add_modules
 from recsys.compat.ranx.data_structures import Qrels, Run
 from recsys.compat.ranx.metrics import values
 from recsys.compat.ranx.normalization import pool_of, run_of
+from recsys.errors import InputError, UnknownNameError
 from recsys.inputs.containers import read_interactions
 from recsys.ranks.fusion import FUSIONS, Fusion, JudgedPool, Pool, combine, find_fusion, log_odds
 from recsys.types import Float, Interactions
@@ -25,7 +26,15 @@ def fused(pool: Pool, row: Fusion, queries: Sequence[str], parameters: Mapping[s
     """The fused run; its name is that of the method, or `name` of the parameters."""
     rest = dict(parameters)
     name = rest.pop("name", _RUN_NAMES.get(row.name, row.name))
-    return run_of(pool.to_lists(combine(pool, row, rest), {}), queries, name)
+    try:
+        scores = combine(pool, row, rest)
+    except (InputError, UnknownNameError) as error:
+        raise ParameterError(str(error)) from error
+    return run_of(pool.to_lists(scores, {}), queries, name)
+
+
+class ParameterError(InputError, TypeError):
+    """A method lacks a parameter or has none of this name; ranx raises TypeError."""
 
 
 def _method(row: Fusion) -> Callable[..., Run]:

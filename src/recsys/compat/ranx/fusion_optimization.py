@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from recsys.compat.ranx.data_structures import Qrels, Run
-from recsys.compat.ranx.fusion import judged
+from recsys.compat.ranx.fusion import ParameterError, judged
 from recsys.compat.ranx.metrics import conventions, read_metric
 from recsys.errors import InputError
 from recsys.evaluation.fusion_tuning import tune_fusion
@@ -42,7 +42,7 @@ def optimize(
     given.pop("show_progress", None)
     trials = trials_of(row, len(runs), given) if row.trials is not None else None
     if given:
-        raise InputError(
+        raise ParameterError(
             f"{method} takes no {', '.join(given)}.", hint="step, min_… and max_… say what is tried."
         )
     request, level = read_metric(metric)

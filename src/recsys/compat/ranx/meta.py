@@ -13,6 +13,7 @@ from recsys.compat.ranx.data_structures import (
     Qrels,
     Report,
     Run,
+    TypeMismatchError,
     UnlikeQueriesError,
 )
 from recsys.compat.ranx.fusion import fused
@@ -20,7 +21,6 @@ from recsys.compat.ranx.fusion_optimization import has_hyperparams, optimize
 from recsys.compat.ranx.metrics import as_dicts, interpolated_precision_at_recall, values
 from recsys.compat.ranx.normalization import norm_switch, normalised, pool_of
 from recsys.compat.ranx.statistical_tests import compute_statistical_significance
-from recsys.errors import InputError
 from recsys.ranks.fusion import find_fusion
 from recsys.ranks.fusion import normalise as normalise_pool
 
@@ -60,7 +60,7 @@ def evaluate(
     del threads
     names = [metrics] if isinstance(metrics, str) else list(metrics)
     if not all(isinstance(name, str) for name in names):
-        raise InputError(f"metrics came as {metrics!r}.", hint='Pass names such as "ndcg@10".')
+        raise TypeMismatchError(f"metrics came as {metrics!r}.", hint='Pass names such as "ndcg@10".')
     if make_comparable and isinstance(qrels, Qrels) and isinstance(run, Run):
         run = run.make_comparable(qrels)
     if isinstance(qrels, Qrels | Mapping) and isinstance(run, Run | Mapping) and qrels.keys() != run.keys():
@@ -129,12 +129,14 @@ def compare(
     """
     names = [metrics] if isinstance(metrics, str) else list(metrics)
     columns: dict[str, dict[str, Any]] = {}
+    models = []
     for number, run in enumerate(runs, start=1):
         model = run.name if run.name is not None else f"run_{number}"
         found = evaluate(
             qrels, run, names, return_mean=False, threads=threads, make_comparable=make_comparable
         )
         columns[model] = found if len(names) > 1 else {names[0]: found}
+        models.append(model)
     wins: dict[tuple[str, str], dict[str, dict[str, int]]] = {
         (a, b): {
             name: {
@@ -149,7 +151,7 @@ def compare(
         if a != b
     }
     return Report(
-        model_names=list(columns),
+        model_names=models,
         results={
             model: {name: float(np.mean(found[name])) for name in names} for model, found in columns.items()
         },

@@ -5,7 +5,6 @@ The documents of a run are taken in the order they stand in; their numbers are n
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -43,17 +42,18 @@ def read_metric(metric: str) -> tuple[str, int]:
     >>> read_metric("ndcg_burges@10-l2"), read_metric("rbp.95")
     (('ndcg(gain=exp2)@10', 2), ('graded_rbp(p=0.95)', 1))
     """
-    name, _, level = metric.partition("-l")
+    name, dash, least = metric.partition("-l")
+    level = int(least) if dash else 1
     if "rbp" in name:
         _, cut, digits = name.partition("." if "." in name else "@")
         if not cut:
             raise InputError("rbp needs a persistence.", hint='Write "rbp.95" for p = 0.95.')
-        return f"graded_rbp(p={float(f'0.{digits}')!r})", int(level or 1)
-    name, _, cut = name.partition("@")
+        return f"graded_rbp(p={float(f'0.{digits}')!r})", level
+    name, at, cut = name.partition("@")
     if name not in _NAMES:
         raise UnknownNameError("metric of ranx", name, (*_NAMES, "rbp.95"))
-    k = "" if name in _WITHOUT_CUT or not int(cut or 0) else f"@{int(cut)}"
-    return _NAMES[name][1] + k, int(level or 1)
+    k = int(cut) if at else 0
+    return _NAMES[name][1] + (f"@{k}" if k and name not in _WITHOUT_CUT else ""), level
 
 
 def conventions(level: int) -> Conventions:
@@ -70,6 +70,12 @@ def values(
     for level in sorted({level for _, level in requests.values()}):
         wanted = {metric: request for metric, (request, least) in requests.items() if least == level}
         rules = conventions(level)
+        if level < 1:  # gains stay what they are; the other metrics count what is relevant from there on
+            counted = {m: r for m, r in wanted.items() if not r.startswith(("dcg", "ndcg", "graded_rbp"))}
+            raised = {q: {d: grade + 1 - level for d, grade in row.items()} for q, row in qrels.items()}
+            found = values_by_case(run, raised, list(counted.values()), _RANX)[1] if counted else {}
+            out |= {metric: found[request] for metric, request in counted.items()}
+            wanted = {metric: request for metric, request in wanted.items() if metric not in counted}
         # To ranx a negative grade is a judgement, which bpref alone can tell.
         plain = [request for request in wanted.values() if request != "bpref"]
         _, found = values_by_case(run, qrels, plain, rules) if plain else ([], {})
@@ -95,32 +101,14 @@ def as_dicts(arrays: Any, *, is_run: bool) -> dict[str, dict[str, float]]:
     return nested
 
 
-def _on_arrays(qrels: Any, run: Any, metric: str) -> Float:
-    return values(as_dicts(qrels, is_run=False), as_dicts(run, is_run=True), [metric])[metric]
-
-
 def _metric(name: str, function: str) -> Callable[..., Float]:
     def metric(qrels: Any, run: Any, k: int = 0, rel_lvl: int = 1) -> Float:
-        return _on_arrays(qrels, run, f"{name}@{k}-l{rel_lvl}")
+        asked = f"{name}@{k}-l{rel_lvl}"
+        return values(as_dicts(qrels, is_run=False), as_dicts(run, is_run=True), [asked])[asked]
 
     metric.__name__ = metric.__qualname__ = function
     metric.__doc__ = f"{_NAMES[name][1]} of each query; k=0 looks at whole lists."
     return metric
-
-
-hits = _metric("hits", "hits")
-hit_rate = _metric("hit_rate", "hit_rate")
-precision = _metric("precision", "precision")
-recall = _metric("recall", "recall")
-f1 = _metric("f1", "f1")
-r_precision = _metric("r-precision", "r_precision")
-reciprocal_rank = _metric("mrr", "reciprocal_rank")
-average_precision = _metric("map", "average_precision")
-dcg = _metric("dcg", "dcg")
-dcg_burges = _metric("dcg_burges", "dcg_burges")
-ndcg = _metric("ndcg", "ndcg")
-ndcg_burges = _metric("ndcg_burges", "ndcg_burges")
-bpref = _metric("bpref", "bpref")
 
 
 def rank_biased_precision(qrels: Any, run: Any, p: float, rel_lvl: int = 1) -> Float:
@@ -142,37 +130,25 @@ def _values_of(qrels: Any, run: Any, requests: Sequence[str], rel_lvl: int) -> l
 
 def get_hit_lists(qrels: Any, run: Any, k: int = 0, rel_lvl: int = 1) -> list[Float]:
     """1 where the document at a place is relevant: one array per query."""
-    return [
-        np.isin(_documents(found, k), judged[judged[:, 1] >= rel_lvl, 0]).astype(np.float64)
-        for judged, found in _pairs(qrels, run)
-    ]
+    return _marked(qrels, run, k, lambda found, judged: np.isin(found, judged[judged[:, 1] >= rel_lvl, 0]))
 
 
 def get_non_rel_lists(qrels: Any, run: Any, k: int = 0) -> list[Float]:
     """1 where the document at a place is judged and not relevant."""
-    return [
-        np.isin(_documents(found, k), judged[judged[:, 1] == 0, 0]).astype(np.float64)
-        for judged, found in _pairs(qrels, run)
-    ]
+    return _marked(qrels, run, k, lambda found, judged: np.isin(found, judged[judged[:, 1] == 0, 0]))
 
 
 def get_unjudged_lists(qrels: Any, run: Any, k: int = 0) -> list[Float]:
     """1 where the document at a place is not judged."""
-    return [
-        (~np.isin(_documents(found, k), judged[:, 0])).astype(np.float64)
-        for judged, found in _pairs(qrels, run)
-    ]
+    return _marked(qrels, run, k, lambda found, judged: ~np.isin(found, judged[:, 0]))
 
 
-def _documents(found: Array, k: int) -> Array:
-    return found[: k or None, 0]
-
-
-def _pairs(qrels: Any, run: Any) -> list[tuple[Array, Array]]:
-    sides = [
-        [np.asarray(rows, dtype=np.float64).reshape(-1, 2) for rows in arrays] for arrays in (qrels, run)
-    ]
-    return list(zip(*sides, strict=True))
+def _marked(qrels: Any, run: Any, k: int, rule: Callable[[Array, Array], Array]) -> list[Float]:
+    marks = []
+    for judged, found in zip(qrels, run, strict=True):
+        grades, ranked = (np.asarray(rows, dtype=np.float64).reshape(-1, 2) for rows in (judged, found))
+        marks.append(rule(ranked[: k or None, 0], grades).astype(np.float64))
+    return marks
 
 
 def metric_switch(metric: str) -> Callable[..., Float]:
@@ -181,18 +157,18 @@ def metric_switch(metric: str) -> Callable[..., Float]:
         return rank_biased_precision
     if metric not in _NAMES:
         raise UnknownNameError("metric of ranx", metric, (*_NAMES, "rbp"))
-    found: Callable[..., Float] = globals()[_NAMES[metric][0]]
-    return found
+    return _FUNCTIONS[_NAMES[metric][0]]
 
 
-_FUNCTIONS = {
-    name: value
-    for name, value in list(globals().items())
-    if inspect.isfunction(value) and name in {
-        "rank_biased_precision", "interpolated_precision_at_recall", "get_hit_lists", "get_non_rel_lists",
-        "get_unjudged_lists", *(function for function, _ in _NAMES.values()),
-    }
-}  # fmt: skip
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    function: _metric(name, function) for name, (function, _) in _NAMES.items()
+}
+for _own in (
+    rank_biased_precision, interpolated_precision_at_recall,
+    get_hit_lists, get_non_rel_lists, get_unjudged_lists,
+):  # fmt: skip
+    _FUNCTIONS[_own.__name__] = _own
+globals().update(_FUNCTIONS)
 __all__ = sorted(_FUNCTIONS)  # noqa: PLE0605 - names of functions above
 add_modules(
     __name__,

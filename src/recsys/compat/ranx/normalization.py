@@ -70,9 +70,6 @@ def borda_norm(runs: Sequence[Run]) -> list[Run]:
     return normalised(runs, "borda")
 
 
-_FUNCTIONS: dict[str, Callable[..., Any]] = {name: globals()[name] for name in __all__}
-
-
 def norm_switch(method: str = "min-max") -> Callable[..., Any]:
     """The function of a normalisation."""
     row = find_normalisation(method)
@@ -81,4 +78,4 @@ def norm_switch(method: str = "min-max") -> Callable[..., Any]:
     return lambda run: normalised([run], row.name)[0]
 
 
-add_modules(__name__, {name: {name: function} for name, function in _FUNCTIONS.items()})
+add_modules(__name__, {name: {name: globals()[name]} for name in __all__})

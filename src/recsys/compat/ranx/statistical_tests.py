@@ -60,6 +60,10 @@ def tukey_hsd_test(model_names: Sequence[str], scores: Sequence[Float], max_p: f
     ]
 
 
+class UnknownTestError(UnknownNameError, NotImplementedError):
+    """No statistical test has this name; ranx raises NotImplementedError."""
+
+
 def compute_statistical_significance(
     model_names: Sequence[str],
     metric_scores: Mapping[str, Mapping[str, Float]],
@@ -70,7 +74,7 @@ def compute_statistical_significance(
 ) -> FrozensetDict:
     """{(a, b): {metric: {"p_value", "significant"}}} for every pair of models."""
     if stat_test not in ("fisher", "student", "tukey"):
-        raise UnknownNameError("statistical test", stat_test, ("student", "fisher", "tukey"))
+        raise UnknownTestError("statistical test", stat_test, ("student", "fisher", "tukey"))
     found = FrozensetDict({pair: {} for pair in combinations(model_names, 2)})
     for metric in metric_scores[model_names[0]] if model_names else ():
         columns = {name: np.asarray(metric_scores[name][metric]) for name in model_names}

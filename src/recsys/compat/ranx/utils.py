@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from recsys.compat.ranx.data_structures import Nested, Qrels, Run
+from recsys.compat.ranx.data_structures import Nested, Qrels, Run, dataframe_to_dict
 
 __all__ = ["dataframe_to_dict", "python_dict_to_typed_list", "qrels_file_to_dict", "run_file_to_dict"]
 
@@ -26,12 +26,3 @@ def qrels_file_to_dict(path: str) -> Nested:
 def run_file_to_dict(path: str) -> Nested:
     """A TREC file of a run."""
     return Run.from_file(path, kind="trec").to_dict()
-
-
-def dataframe_to_dict(df: Any, q_id_col: str, doc_id_col: str, score_col: str) -> Nested:
-    """A table as a nested dict."""
-    out: Nested = {}
-    columns = (df[name].tolist() for name in (q_id_col, doc_id_col, score_col))
-    for query, document, number in zip(*columns, strict=True):
-        out.setdefault(query, {})[document] = number
-    return out

@@ -27,7 +27,7 @@ from recsys.evaluation.engine import measure
 from recsys.kernels import scan
 from recsys.metrics.attributes import Attribute, ItemFacts
 from recsys.metrics.calibration import label_amounts
-from recsys.metrics.diversity import DISTANCES, Profile, profile_entries, sums_by_case
+from recsys.metrics.diversity import DISTANCES, WeightedRows, profile_entries, sums_by_case
 from recsys.metrics.readings import Reading, sorted_unique
 from recsys.metrics.registry import Request, divide_or_zero
 from recsys.ranks.ranked_truth import MatchedTruth
@@ -228,7 +228,7 @@ def farthest_from_user(task: BoundsTask) -> list[BestLists]:
     return [_by_cosine(task, profile_entries(task.reading, units=True, of_items=True), sign=-1.0)]
 
 
-def _by_cosine(task: BoundsTask, profile: Profile, *, sign: float) -> BestLists:
+def _by_cosine(task: BoundsTask, profile: WeightedRows, *, sign: float) -> BestLists:
     """The candidates with the highest (sign 1) or lowest (-1) cosine.
 
     If items without a vector are dropped, showing one may be better still.
@@ -239,7 +239,7 @@ def _by_cosine(task: BoundsTask, profile: Profile, *, sign: float) -> BestLists:
     never = ~(pool.showable & has) if drop else ~pool.showable
     blocks = list(pool.blocks(unit.shape[1]))
     borders = np.array([block[0] for block in blocks] + [pool.n_cases])
-    users = sums_by_case(profile.matrix, profile.case, profile.row, profile.weight, borders)
+    users = sums_by_case(profile, borders)
     parts = []
     for block, user in zip(blocks, users, strict=True) if depth else ():
         starts = pool.starts[block[0] : block[-1] + 2]

@@ -13,8 +13,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from recsys.errors import FileError
-from recsys.inputs.files.atomic_write import flush_folder
+from recsys.inputs.files.atomic_write import flush_folder, write_errors_of
 
 _UNFINISHED, _REPLACED = ".unfinished", ".replaced"
 _SWAP = 2  # RENAME_EXCHANGE of Linux, RENAME_SWAP of macOS
@@ -36,39 +35,45 @@ class HiddenFolder:
 
     def __init__(self, target: str | os.PathLike[str]) -> None:
         self.target = Path(os.path.abspath(target))  # noqa: PTH100 - "..", but no links, is resolved
+        self._lock: int | None = None
         prefix = f".{self.target.name[:50]}."
-        try:
+        with write_errors_of(self.target):
             for sibling in self.target.parent.glob(f"{_literal(prefix)}*{_UNFINISHED}"):
                 _remove_if_abandoned(sibling)
             while True:
                 self.path = self.target.with_name(f"{prefix}{secrets.token_hex(6)}{_UNFINISHED}")
-                self.path.mkdir()
                 try:
-                    self._lock: int | None = lock_folder(self.path)
-                except (BlockingIOError, FileNotFoundError):  # found by another process, which removes it
-                    continue
-                except (ImportError, OSError):  # no such locks here, so nobody will think it abandoned
-                    self._lock = None
-                if self.path.is_dir():
-                    break
+                    self.path.mkdir()
+                    if self._locked():
+                        break
+                except BaseException:  # also Ctrl-C: nobody has this object yet, so nobody else can remove it
+                    self.remove()
+                    raise
                 self.remove()
-        except OSError as error:
-            raise self._not_written(error) from error
+
+    def _locked(self) -> bool:
+        """Lock the folder; False if another process found it before that, and removes it."""
+        try:
+            self._lock = lock_folder(self.path)
+        except (BlockingIOError, FileNotFoundError):
+            return False
+        except (ImportError, OSError):  # no such locks here, so nobody will think it abandoned
+            self._lock = None
+        return self.path.is_dir()
 
     def publish(self) -> None:
         """Flush the folder and rename it to the target, which changes at once or not at all."""
         try:
-            flush_folder(self.path)
-            if self.target.is_dir() and any(self.target.iterdir()):
-                self.path.chmod(self.target.stat().st_mode & 0o777)
-                _exchange(self.path, self.target)
-            else:
-                with contextlib.suppress(FileNotFoundError):
-                    self.target.rmdir()
-                self.path.rename(self.target)
-            flush_folder(self.target.parent)
-        except OSError as error:
-            raise self._not_written(error) from error
+            with write_errors_of(self.target):
+                flush_folder(self.path)
+                if self.target.is_dir() and any(self.target.iterdir()):
+                    self.path.chmod(self.target.stat().st_mode & 0o777)
+                    _exchange(self.path, self.target)
+                else:
+                    with contextlib.suppress(FileNotFoundError):
+                        self.target.rmdir()
+                    self.path.rename(self.target)
+                flush_folder(self.target.parent)
         finally:
             self.remove()
 
@@ -78,12 +83,6 @@ class HiddenFolder:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
-
-    def _not_written(self, error: OSError) -> FileError:
-        return FileError(
-            f"{self.target} could not be written: {error.strerror or error}.",
-            hint="Nothing was changed. Check the free space and the folder's permissions.",
-        )
 
 
 def replaced_copies(target: Path) -> list[Path]:

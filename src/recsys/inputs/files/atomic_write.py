@@ -9,9 +9,23 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
 
 from recsys.errors import FileError
+
+
+@contextlib.contextmanager
+def write_errors_of(
+    target: Path, hint: str = "Nothing was changed. Check the free space and the folder's permissions."
+) -> Iterator[None]:
+    """Errors of the system inside say that the target could not be written."""
+    try:
+        yield
+    except FileError:
+        raise
+    except OSError as error:
+        raise FileError(f"{target} could not be written: {error.strerror or error}.", hint=hint) from error
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -31,18 +45,14 @@ def write_bytes(path: str | os.PathLike[str], data: bytes | memoryview) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     sibling = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.part")
     try:
-        mode = target.stat().st_mode & 0o777 if target.exists() else 0o666
-        with os.fdopen(os.open(sibling, flags, mode), "wb") as out:
-            out.write(data)
-            out.flush()
-            os.fsync(out.fileno())
-        sibling.replace(target)
-        flush_folder(target.parent)
-    except OSError as error:
-        raise FileError(
-            f"{target} could not be written: {error.strerror or error}.",
-            hint="Nothing was changed. Check the free space and the folder's permissions.",
-        ) from error
+        with write_errors_of(target):
+            mode = target.stat().st_mode & 0o777 if target.exists() else 0o666
+            with os.fdopen(os.open(sibling, flags, mode), "wb") as out:
+                out.write(data)
+                out.flush()
+                os.fsync(out.fileno())
+            sibling.replace(target)
+            flush_folder(target.parent)
     finally:
         with contextlib.suppress(OSError):
             sibling.unlink(missing_ok=True)
@@ -72,7 +82,12 @@ def rename_if_absent(finished: Path, target: Path) -> bool:
             target.touch(exist_ok=False)
         except FileExistsError:
             return False
-        finished.replace(target)
+        try:
+            finished.replace(target)
+        except OSError:
+            target.unlink()
+            raise
         return True
-    finished.unlink()
+    with contextlib.suppress(OSError):  # the target is there: a second name does no harm
+        finished.unlink()
     return True

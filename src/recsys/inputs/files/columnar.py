@@ -92,7 +92,13 @@ def _load_parts(load: _Load, source: FileContent, choose: _Choice) -> tuple[Any,
     for name in frames[0].columns:
         types = [frame.schema[name] for frame in frames]
         if len(set(types)) > 1:
-            wider = _wider_type(name, types, source)
+            # A column without values may come without a type, as that of an empty file by pandas 2.
+            typed = next(kind for kind in types if kind != nw.Unknown)
+            types = [
+                typed if kind == nw.Unknown and not frame[name].count() else kind
+                for kind, frame in zip(types, frames, strict=True)
+            ]
+            wider = typed if len(set(types)) == 1 else _wider_type(name, types, source)
             frames = [frame.with_columns(nw.col(name).cast(wider)) for frame in frames]
     return nw.concat(frames), [len(frame) for frame in frames]
 
@@ -165,7 +171,10 @@ def _read_whole(
     for role in ("user", "item"):
         if role in column_of and options.ids in ("str", "int"):
             frame = frame.with_columns(_convert_id_column(frame, column_of[role], options.ids, source.name))
-    return frame.to_pandas(), column_of
+    try:
+        return frame.to_pandas(), column_of
+    except Exception as error:  # of many types: what pandas noted in the file may be damaged
+        raise _damage_error(source, title, error) from error
 
 
 def _integers_as_text(series: Any) -> Any:

@@ -11,11 +11,13 @@ files that contain one, are refused by their first bytes, whatever their name: o
 from __future__ import annotations
 
 import difflib
+import errno
 import glob
 import gzip
 import io
 import os
 import re
+import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -71,6 +73,8 @@ class FileContent:
             )
         try:
             if self.path is None or not self.path.is_file():
+                if self.path is not None:
+                    refuse_device(self.path)
                 raw = sys.stdin.buffer.read() if self.path is None else self.path.read_bytes()
                 return _gunzip(io.BytesIO(raw), len(raw), self.name) if raw[:2] == _GZIP else raw
             with self.path.open("rb") as stream:
@@ -216,7 +220,7 @@ def open_file(path: str | os.PathLike[str]) -> FileContent:
         except OSError as error:
             raise _read_error(str(file), error) from error
         if not file.exists():
-            siblings = sorted(file.parent.iterdir()) if file.parent.is_dir() else []
+            siblings = sorted({*file.parent.iterdir()} - {file}) if file.parent.is_dir() else []
             siblings.sort(
                 key=lambda sibling: sibling.suffix == file.suffix
             )  # of equal stems the last one stays
@@ -233,6 +237,24 @@ def open_file(path: str | os.PathLike[str]) -> FileContent:
         raise FileError(f"{source.name} is empty.", hint="Check what wrote it.")
     _refuse_unsafe(head, source.name)
     return source
+
+
+def refuse_device(path: Path) -> None:
+    """Raise an OSError, as for any file that cannot be read, for a device: /dev/zero has no end."""
+    mode = path.stat().st_mode
+    if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+        raise OSError(errno.ENODEV, "it is a device, not a file", str(path))
+
+
+def read_text_file(path: str | os.PathLike[str], encoding: str = "utf-8") -> str:
+    """The text of a small file, such as a saved result or a protocol, or of a pipe.
+
+    Raises:
+        OSError: it cannot be read; `strerror` says why.
+        UnicodeDecodeError: it is not in that encoding.
+    """
+    refuse_device(Path(path))
+    return Path(path).read_text(encoding=encoding)
 
 
 def is_glob(path: str | os.PathLike[str]) -> bool:
@@ -321,9 +343,14 @@ def format_by_magic(head: bytes, formats: Iterable[Format]) -> Format | None:
     return next((f for f in formats if f.magic is not None and head.startswith(f.magic)), None)
 
 
+def most_unpacked(size: int) -> int:
+    """How many bytes a packed file of `size` bytes may become."""
+    return max(_UNPACKED_BYTES, UNPACKED_RATIO * size)
+
+
 def is_unpacked_too_large(unpacked: int, size: int) -> bool:
     """Whether a packed file of `size` bytes becomes so large that it was made to fill the memory."""
-    return unpacked > max(_UNPACKED_BYTES, UNPACKED_RATIO * size)
+    return unpacked > most_unpacked(size)
 
 
 def _gunzip(stream: BinaryIO, size: int, name: str, most: int | None = None) -> bytes:

@@ -16,7 +16,7 @@ from recsys.errors import FileError
 from recsys.inputs.containers import numbers_to_array
 from recsys.inputs.files.formats import FileContent, Format, ReadOptions, add_format, check_same_columns
 from recsys.inputs.files.text import TextTable, decode, first_lines, locate_errors, typed_table
-from recsys.inputs.frames import find_columns
+from recsys.inputs.frames import find_columns, first_repeated
 from recsys.types import Interactions, Lists
 
 _EXPECTED = (
@@ -121,8 +121,7 @@ def _parser(name: str) -> Callable[[str, str], Any]:
     def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         content = dict(pairs)
         if len(content) < len(pairs):
-            keys = [key for key, _ in pairs]
-            repeated = next(key for key in keys if keys.count(key) > 1)
+            repeated = first_repeated(key for key, _ in pairs)
             raise FileError(f"{name}{location[0]}: the key {repeated!r} occurs twice.", hint="Merge the two.")
         return content
 
@@ -136,7 +135,9 @@ def _parser(name: str) -> Callable[[str, str], Any]:
     def parse(text: str, where: str) -> Any:
         location[0] = where
         try:
-            return decoder.decode(text)
+            value = decoder.decode(text)
+            if "\\u" in text:  # half of a pair of surrogates is no letter, and no id could be written again
+                json.dumps(value, ensure_ascii=False).encode()
         except json.JSONDecodeError as error:
             place = where or f", line {error.lineno}"
             raise FileError(
@@ -149,6 +150,7 @@ def _parser(name: str) -> Callable[[str, str], Any]:
             raise FileError(
                 f"{name}{where}: JSON that cannot be parsed ({error}).", hint=_EXPECTED
             ) from error
+        return value
 
     return parse
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.lib.format import MAGIC_PREFIX, read_array_header_1_0, read_array_header_2_0, read_magic
 
 from recsys.errors import FileError, MissingExtraError
-from recsys.inputs.files.formats import LONGEST_PATH, UNPACKED_RATIO, is_unpacked_too_large
+from recsys.inputs.files.formats import LONGEST_PATH, UNPACKED_RATIO, is_unpacked_too_large, read_text_file
 from recsys.types import Array
 
 SUFFIXES = (".npy", ".npz", ".safetensors", ".pt", ".pth")
@@ -59,8 +59,8 @@ def read_facts(folder: str | Path, stems: Collection[str] | None = None) -> dict
         if stems is not None and file.stem not in stems:
             continue
         try:
-            content = json.loads(file.read_text(encoding="utf-8"))
-        except (ValueError, OSError) as error:
+            content = json.loads(read_text_file(file))
+        except (OSError, RecursionError, ValueError) as error:
             raise FileError(f"{file} is no readable JSON ({error}).", hint="Mend or remove it.") from error
         facts.update(_flatten(content))
     return facts

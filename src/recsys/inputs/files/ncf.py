@@ -126,7 +126,15 @@ def _split_cells(lines: Iterable[str], sample: str) -> Iterable[list[str]]:
         return (line.split("::") for line in lines)
     if delimiter is None:
         return (line.split() for line in lines)
-    return csv.reader(lines, delimiter=delimiter)
+    return (_split_quoted(line, delimiter) for line in lines)
+
+
+def _split_quoted(line: str, delimiter: str) -> list[str]:
+    """The cells of one line: a quotation mark that is not closed does not swallow the next one."""
+    try:
+        return next(csv.reader([line], delimiter=delimiter), [])
+    except csv.Error:  # a cell of more than 131,072 letters, or a NUL
+        return line.split(delimiter)
 
 
 def _column_positions(header: Sequence[str]) -> dict[str, int]:

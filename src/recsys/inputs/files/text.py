@@ -27,6 +27,7 @@ from recsys.inputs.frames import (
     column_notes,
     detect_columns,
     find_columns,
+    first_repeated,
     row_arrangement,
     unnamed_score,
 )
@@ -133,7 +134,7 @@ def decode(data: bytes, name: str, encoding: str) -> bytes:
             f"{name}, line {line}: byte {error.start + start} (0x{body[error.start]:02x}) is not {encoding}.",
             hint="Say how the file is written, for example encoding='latin-1'.",
         ) from error
-    except LookupError as error:
+    except (LookupError, TypeError, ValueError) as error:  # its name may be anything
         raise FileError(f"there is no encoding {encoding!r}.", hint="Pass a name such as 'utf-8'.") from error
     if "\x00" in text:
         raise FileError(
@@ -173,7 +174,8 @@ def split_table(data: bytes, name: str, form: str, header: Sequence[str] | None 
         return islice(rows(), skipped, None)
 
     def pick(selected: Sequence[str]) -> list[Any]:
-        at = [names.index(w) for w in selected]
+        places = {name: place for place, name in reversed([*enumerate(names)])}  # of equal names the first
+        at = [places[name] for name in selected]
         columns = None
         if not quoted or quotes_in_header_only:
             body_bytes = memoryview(head)[end if skipped else 0 :]  # as large as the file: not copied
@@ -493,12 +495,12 @@ def typed_table(table: TextTable, options: ReadOptions) -> tuple[Any, dict[str, 
     """
     import pandas as pd
 
-    repeated = [name for name in table.names if table.names.count(name) > 1]
-    if repeated:
-        raise FileError(
-            f"{table.name}: the column {repeated[0]!r} occurs twice.", hint="Rename one of the two."
-        )
+    repeated = first_repeated(table.names)
+    if repeated is not None:
+        raise FileError(f"{table.name}: the column {repeated!r} occurs twice.", hint="Rename one of the two.")
     column_of = detect_columns(table.names, ("user", "item", "grade", "time"), options.columns, table.name)
+    if not table.names:
+        raise FileError(f"{table.name} has no columns.", hint="Check what wrote it.")
     cells_by_name = dict(zip(table.names, table.pick(table.names), strict=True))
     if len(next(iter(cells_by_name.values()))) == 0:
         raise FileError(f"{table.name} has a header and no rows.", hint="Check what wrote it.")

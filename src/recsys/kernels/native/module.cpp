@@ -347,15 +347,16 @@ nb::object code_text(const In<Offset>& offsets, const In<std::uint8_t>& bytes) {
     nb::gil_scoped_release no_gil;
     Text batch[Coder::kBatch];
     for (std::int64_t i = 0; i < n;) {
-      int filled = 0;
-      for (; filled < Coder::kBatch && i < n; ++filled, ++i) {
-        const std::int64_t first = at[i], last = at[i + 1];
-        if (first < 0 || last < first || last > n_bytes)
-          throw std::invalid_argument("offsets must rise and stay within the bytes");
-        if (last - first >= INT32_MAX) throw std::length_error("a string of more than 2 GiB");
-        batch[filled] = {start + first, static_cast<std::uint32_t>(last - first)};
+      const int filled = static_cast<int>(std::min<std::int64_t>(Coder::kBatch, n - i));
+      bool is_off = at[i] < 0 || at[i + filled] > n_bytes;
+      for (int row = 0; row < filled; ++row) is_off |= at[i + row + 1] < at[i + row];
+      if (is_off) throw std::invalid_argument("offsets must rise and stay within the bytes");
+      for (int row = 0; row < filled; ++row, ++i) {
+        const std::int64_t size = at[i + 1] - at[i];
+        if (size >= INT32_MAX) throw std::length_error("a string of more than 2 GiB");
+        batch[row] = {start + at[i], static_cast<std::uint32_t>(size)};
       }
-      coder.add(batch, filled);
+      coder.add(batch, filled, reinterpret_cast<std::uintptr_t>(start + n_bytes));
     }
     coder.sort();
   }
@@ -396,6 +397,10 @@ nb::object code_objects(const nb::object& array) {
     for (; filled < Coder::kBatch && i < n; ++filled, ++i) {
       RECSYS_PREFETCH(objects[std::min(i + Coder::kBatch, n - 1)]);
       PyObject* const value = objects[i];
+      if (filled > 0 && value == objects[i - 1]) {  // what reads a file makes one object of equal strings
+        batch[filled] = batch[filled - 1];
+        continue;
+      }
       if (!value || !PyUnicode_CheckExact(value)) return nb::none();
       const Utf8 text = utf8_of(value);
       if (!text.begin) throw nb::python_error();

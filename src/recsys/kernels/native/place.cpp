@@ -129,7 +129,10 @@ class Scatter {
     usable_ = span < static_cast<std::uint64_t>(limit) && !(bits >> 31);
     if (!usable_) return;
     starts_.assign(span + 2, 0);
-    for (std::int64_t i = 0; i < table.n; ++i) ++starts_[table.cases[i] - low_ + 1];
+    for (std::int64_t i = 0, stop = 0; i < table.n; i = stop) {
+      stop = end_of_run(i);
+      starts_[table.cases[i] - low_ + 1] += static_cast<std::int32_t>(stop - i);
+    }
     for (std::size_t c = 1; c < starts_.size(); ++c) starts_[c] += starts_[c - 1];
   }
 
@@ -137,6 +140,7 @@ class Scatter {
 
   // False where two rows want one place, or a place lies beyond the case's last.
   bool by_rank(std::int32_t* out) const {
+    if (in_rank_order(out)) return true;
     std::fill(out, out + table_.n, -1);
     bool outside = false;
     for (std::int64_t i = 0; i < table_.n; ++i) {
@@ -152,8 +156,12 @@ class Scatter {
 
   void as_given(std::int32_t* out) const {
     std::vector<std::int32_t> next(starts_.begin(), starts_.end() - 1);
-    for (std::int64_t i = 0; i < table_.n; ++i)
-      out[next[table_.cases[i] - low_]++] = static_cast<std::int32_t>(table_.items[i]);
+    for (std::int64_t i = 0, stop = 0; i < table_.n; i = stop) {
+      stop = end_of_run(i);
+      std::int32_t& place = next[table_.cases[i] - low_];
+      for (std::int64_t row = i; row < stop; ++row) out[place + row - i] = static_cast<std::int32_t>(table_.items[row]);
+      place += static_cast<std::int32_t>(stop - i);
+    }
   }
 
   bool ascending(std::int32_t* out) const {
@@ -175,6 +183,30 @@ class Scatter {
   }
 
  private:
+  // False unless the rows of every case stand together, from rank 1 on.
+  bool in_rank_order(std::int32_t* out) const {
+    for (std::int64_t i = 0, stop = 0; i < table_.n; i = stop) {
+      stop = end_of_run(i);
+      const std::int64_t c = table_.cases[i] - low_, n = stop - i;
+      const std::int64_t* const ranks = table_.ranks + i;
+      std::int32_t* const placed = out + starts_[c];
+      bool off = starts_[c + 1] - starts_[c] != n;
+      for (std::int64_t row = 0; row < n; ++row) {
+        off |= ranks[row] != row + 1;
+        placed[row] = static_cast<std::int32_t>(table_.items[i + row]);
+      }
+      if (off) return false;
+    }
+    return true;
+  }
+
+  // Behind the last of the rows from `i` on that are of one case.
+  std::int64_t end_of_run(std::int64_t i) const {
+    std::int64_t stop = i + 1;
+    while (stop < table_.n && table_.cases[stop] == table_.cases[i]) ++stop;
+    return stop;
+  }
+
   const Table& table_;
   std::int64_t low_ = 0;
   bool usable_ = false;

@@ -17,9 +17,11 @@ constexpr std::uint32_t kShort = 8;  // bytes that fit a slot
 constexpr std::size_t kFew = 64;     // strings that are sorted by comparing them
 constexpr std::uint32_t kDeep = 256;
 
-std::uint64_t word(const char* p, std::size_t size) {
+// The first byte lowest, on every machine; compilers make one load of it.
+template <int kBytes>
+std::uint64_t word(const char* p) {
   std::uint64_t bits = 0;
-  std::memcpy(&bits, p, size);
+  for (int i = 0; i < kBytes; ++i) bits |= std::uint64_t{static_cast<unsigned char>(p[i])} << 8 * i;
   return bits;
 }
 
@@ -29,21 +31,27 @@ std::uint64_t mixed(std::uint64_t bits) {
   return bits ^ (bits >> 32);
 }
 
-// A number that tells strings of one size up to eight apart.
+// A string of up to eight bytes, filled with zeros.
 std::uint64_t whole_of(Text text) {
   const char* const p = text.begin;
-  if (text.size >= 4) return word(p, 4) | word(p + text.size - 4, 4) << 32;
-  if (text.size == 0) return 0;
-  return word(p, 1) | word(p + text.size / 2, 1) << 8 | word(p + text.size - 1, 1) << 16;
+  const std::uint32_t n = text.size;
+  if (n >= 4) return word<4>(p) | word<4>(p + n - 4) << 8 * (n - 4);
+  if (n == 0) return 0;
+  return word<1>(p) | word<1>(p + n / 2) << 8 * (n / 2) | word<1>(p + n - 1) << 8 * (n - 1);
+}
+
+// The same of a string behind whose start eight bytes can be read.
+std::uint64_t whole_of_eight(Text text) {
+  return text.size ? word<kShort>(text.begin) << 8 * (kShort - text.size) >> 8 * (kShort - text.size) : 0;
 }
 
 std::uint64_t long_hash(Text text) {
   std::uint64_t hash = text.size * kFirst;
   for (std::uint32_t at = 0; at + kShort < text.size; at += kShort) {
-    hash = (hash ^ word(text.begin + at, kShort)) * kSecond;
+    hash = (hash ^ word<kShort>(text.begin + at)) * kSecond;
     hash ^= hash >> 32;
   }
-  return mixed(hash ^ word(text.begin + text.size - kShort, kShort));  // it may overlap the word before it
+  return mixed(hash ^ word<kShort>(text.begin + text.size - kShort));  // it may overlap the word before it
 }
 
 // Eight bytes as a number that sorts as they do; a string that ends earlier is filled with zeros.
@@ -65,42 +73,54 @@ bool before(Text a, Text b) {
   return order ? order < 0 : a.size < b.size;
 }
 
+// Every byte of the string moves its highest bits, which say where it is looked for.
 std::uint64_t Coder::hash_of(const Slot& slot) {
-  return slot.size > kShort ? slot.key : mixed(slot.key ^ slot.size * kFirst);
+  return slot.size > kShort ? slot.key : (slot.key + slot.size) * kFirst;
 }
 
-void Coder::add(const Text* texts, int n) {
+void Coder::add(const Text* texts, int n, std::uintptr_t end) {
+  // In a table grouped by user most strings equal the one before: runs of equal ones are looked up once.
   Slot wanted[kBatch];
   std::uint64_t hashes[kBatch];
-  bool repeated[kBatch];
+  std::uint8_t first_of[kBatch], run_of[kBatch];
+  int n_runs = 0;
+  Slot last{0, UINT32_MAX, -1};
   for (int i = 0; i < n; ++i) {
     const Text text = texts[i];
-    const bool is_short = text.size <= kShort, like_last = i > 0 && text.size == texts[i - 1].size;
-    wanted[i] = {is_short ? whole_of(text) : 0, text.size, -1};
-    // In a table grouped by user most strings equal the one before.
-    repeated[i] = like_last && (is_short ? wanted[i].key == wanted[i - 1].key : equal(text, texts[i - 1]));
-    if (repeated[i]) continue;
-    if (!is_short) wanted[i].key = long_hash(text);
-    hashes[i] = hash_of(wanted[i]);
-    RECSYS_PREFETCH(&slots_[hashes[i] & (slots_.size() - 1)]);
+    bool repeats = text.size == last.size;
+    if (text.size <= kShort) {
+      const bool readable = reinterpret_cast<std::uintptr_t>(text.begin) + kShort <= end;
+      const std::uint64_t whole = readable ? whole_of_eight(text) : whole_of(text);
+      repeats &= whole == last.key;
+      last.key = whole;
+    } else {
+      repeats = repeats && equal(text, texts[i - 1]);
+      if (!repeats) last.key = long_hash(text);
+    }
+    if (!repeats) {
+      last.size = text.size;
+      wanted[n_runs] = last;
+      hashes[n_runs] = hash_of(last);
+      RECSYS_PREFETCH(&slots_[hashes[n_runs] >> shift_]);
+      first_of[n_runs++] = static_cast<std::uint8_t>(i);
+    }
+    run_of[i] = static_cast<std::uint8_t>(n_runs - 1);
   }
   const std::size_t start = codes_.size();
-  codes_.resize(start + n);
-  std::int32_t* const codes = codes_.data() + start;
-  std::int32_t last = 0;
-  for (int i = 0; i < n; ++i) {
-    if (!repeated[i]) {
-      const Slot& slot = slots_[hashes[i] & (slots_.size() - 1)];  // where most strings are that are no longer new
-      const bool is_there = slot.key == wanted[i].key && slot.size == wanted[i].size && slot.size <= kShort;
-      last = is_there && slot.code >= 0 ? slot.code : find(texts[i], wanted[i], hashes[i], start + i);
-    }
-    codes[i] = last;
+  std::int32_t code_of[kBatch];
+  for (int run = 0; run < n_runs; ++run) {
+    const Slot& slot = slots_[hashes[run] >> shift_];  // where most strings are that are no longer new
+    const bool is_there = slot.key == wanted[run].key && slot.size == wanted[run].size && slot.size <= kShort;
+    const int first = first_of[run];
+    code_of[run] = is_there && slot.code >= 0 ? slot.code : find(texts[first], wanted[run], hashes[run], start + first);
   }
+  codes_.resize(start + n);
+  for (int i = 0; i < n; ++i) codes_[start + i] = code_of[run_of[i]];
 }
 
 std::int32_t Coder::find(Text text, const Slot& wanted, std::uint64_t hash, std::size_t row) {
   const std::size_t mask = slots_.size() - 1;
-  for (std::size_t place = hash & mask;; place = (place + 1) & mask) {
+  for (std::size_t place = hash >> shift_;; place = (place + 1) & mask) {
     Slot& slot = slots_[place];
     if (slot.code < 0) {
       if (firsts_.size() == INT32_MAX) throw std::length_error("more than 2^31 different strings");
@@ -119,9 +139,10 @@ std::int32_t Coder::find(Text text, const Slot& wanted, std::uint64_t hash, std:
 void Coder::grow() {
   std::vector<Slot> wider(2 * slots_.size(), Slot{0, 0, -1});
   const std::size_t mask = wider.size() - 1;
+  --shift_;
   for (const Slot& slot : slots_) {
     if (slot.code < 0) continue;
-    std::size_t place = hash_of(slot) & mask;
+    std::size_t place = hash_of(slot) >> shift_;
     while (wider[place].code >= 0) place = (place + 1) & mask;
     wider[place] = slot;
   }

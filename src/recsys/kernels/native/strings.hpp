@@ -46,12 +46,13 @@ class Coder {
  public:
   static constexpr int kBatch = 64;
 
-  explicit Coder(std::int64_t n_rows) : slots_(n_rows < kManyRows ? kFewest : kFewest << 4, Slot{0, 0, -1}) {
+  explicit Coder(std::int64_t n_rows)
+      : shift_(n_rows < kManyRows ? 52 : 48), slots_(std::size_t{1} << (64 - shift_), Slot{0, 0, -1}) {
     codes_.reserve(n_rows);
   }
 
-  // The next rows, up to kBatch of them.
-  void add(const Text* texts, int n);
+  // The next rows, up to kBatch of them; up to `end` memory can be read, if they lie before it.
+  void add(const Text* texts, int n, std::uintptr_t end = 0);
 
   // Codes by UTF-8 bytes, which is the order of code points; afterwards all below are in that order too.
   void sort();
@@ -72,7 +73,6 @@ class Coder {
     std::uint64_t key;
     std::int32_t code;
   };
-  static constexpr std::size_t kFewest = 1 << 12;
   static constexpr std::int64_t kManyRows = 1 << 18;
 
   static std::uint64_t hash_of(const Slot& slot);
@@ -80,6 +80,7 @@ class Coder {
   void grow();
   void sort(Keyed* first, std::size_t n, Keyed* spare, std::uint32_t depth) const;
 
+  int shift_;  // of a hash that leaves the place of a slot
   std::vector<Slot> slots_;
   SortedTexts texts_;                 // the different strings; until sort() in the order they were seen
   std::vector<std::int64_t> firsts_;  // row where each was first seen

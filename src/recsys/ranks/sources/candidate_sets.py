@@ -75,9 +75,9 @@ class Candidates:
 
     @cached_property
     def width(self) -> int | None:
-        """The number of negatives per case, if it is the same for all; else None."""
+        """The number of negatives per case, if it is the same for all and not 0; else None."""
         first = int(self.sizes[0])
-        return first if bool((self.sizes == first).all()) else None
+        return first if first and bool((self.sizes == first).all()) else None
 
     @cached_property
     def _case_of_negative(self) -> Int:

@@ -16,6 +16,7 @@ import numpy as np
 from recsys import kernels
 from recsys.errors import FileError, InputError
 from recsys.inputs.containers import as_array
+from recsys.inputs.files.formats import read_text_file
 from recsys.inputs.ids import IdKind, convert_ids, encode_strings
 from recsys.ranks.ranked_truth import CountedTruth
 from recsys.ranks.sources.source import IdRows, RankingOptions, UsersByItems
@@ -235,7 +236,7 @@ def _read_ids(file: Path, what: str, kind: IdKind) -> Array:
     ids: Array | None = None
     try:
         if file.suffix.lower() != ".npy":
-            texts = file.read_text(encoding="utf-8-sig").splitlines()
+            texts = read_text_file(file, "utf-8-sig").splitlines()
         else:
             ids = np.load(file, mmap_mode="r", allow_pickle=False)  # a damaged header asks for any memory
     except Exception as error:  # of many types where the header is damaged

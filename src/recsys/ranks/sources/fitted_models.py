@@ -101,6 +101,7 @@ def _factor_array(factors: Any) -> Array:
 
 def pair_scorer(model: Any, *, batch: int = 1 << 16) -> Callable[[Array, Array], Array]:
     """A function of two arrays that scores each (user, item) by a torch module, `predict` or a callable."""
+    _check_batch(batch)
     is_wrapper = callable(model) and callable(getattr(model, "eval", None)) and not hasattr(model, "predict")
     is_torch = hasattr(model, "state_dict") or is_wrapper
     predict = getattr(model, "predict", model if callable(model) else None)
@@ -122,6 +123,14 @@ def pair_scorer(model: Any, *, batch: int = 1 << 16) -> Callable[[Array, Array],
         return np.concatenate(parts) if parts else np.zeros(0)
 
     return score
+
+
+def _check_batch(batch: Any) -> None:
+    is_whole = isinstance(batch, int | np.integer) and not isinstance(batch, bool | np.timedelta64)
+    if not (is_whole and 1 <= batch < 1 << 63):
+        raise InputError(
+            f"batch={batch!r} is not a number of pairs.", hint="Use batch=1024, or leave it out."
+        )
 
 
 def pair_scores(model: Any, users: Array, items: Array, *, batch: int = 1 << 16) -> Array:
@@ -224,11 +233,8 @@ def scoring(
             f"the model came as {type(model).__name__}, which cannot be called.",
             hint="Pass a torch module, a function of (users, items), or the scores as an array.",
         )
-    is_whole = isinstance(batch, int | np.integer) and not isinstance(batch, bool | np.timedelta64)
-    if batch is not None and not (is_whole and 1 <= batch < 1 << 63):
-        raise InputError(
-            f"batch={batch!r} is not a number of pairs.", hint="Use batch=1024, or leave it out."
-        )
+    if batch is not None:
+        _check_batch(batch)
     try:
         import torch
     except ImportError as error:
@@ -292,10 +298,6 @@ class _Forward:
 
     def __init__(self, model: Any, device: Any, precision: Any, batch: Any, torch: Any) -> None:
         self.model, self.device, self.precision, self.torch = model, device, precision, torch
-        if batch is not None and (not isinstance(batch, int | np.integer) or batch < 1):
-            raise InputError(
-                f"batch={batch!r} is no number of pairs.", hint="Pass batch=4096, or leave it out."
-            )
         self.batch = None if batch is None else int(batch)
 
     def __call__(self, users: Int, items: Int) -> Array:

@@ -41,7 +41,7 @@ def is_model_file(path: str | os.PathLike[str]) -> bool:
             with zipfile.ZipFile(file) as archive:
                 return f"{_DESCRIPTION}.npy" in archive.namelist()
         return file.suffix.lower() == ".safetensors" and _DESCRIPTION in _safetensors_metadata(file)
-    except (OSError, ValueError, RecursionError, zipfile.BadZipFile):
+    except (OSError, ValueError, RecursionError, NotImplementedError, zipfile.BadZipFile):
         return False  # whoever reads the file says what is wrong with it
 
 
@@ -230,7 +230,7 @@ def _read_model_file(file: Path) -> tuple[dict[str, Array], dict[str, Any]]:
             )
     try:
         if file.suffix.lower() == ".npz":
-            text: Any = bytes(arrays.pop(_DESCRIPTION))
+            text: Any = arrays.pop(_DESCRIPTION).tobytes().decode()  # bytes(number) is that many zeros
         else:
             text = _safetensors_metadata(file)[_DESCRIPTION]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
@@ -308,6 +308,6 @@ def _converted(kept: Any, ids: IdKind | None, what: str, file: Path) -> Array:
 def _safetensors_metadata(file: Path) -> dict[str, str]:
     with file.open("rb") as stream:
         size = min(int.from_bytes(stream.read(8), "little"), file.stat().st_size)
-        header = json.loads(stream.read(size))
+        header = json.loads(stream.read(size).decode())
     metadata = header.get("__metadata__") if isinstance(header, dict) else None
     return metadata if isinstance(metadata, dict) else {}

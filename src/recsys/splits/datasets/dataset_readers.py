@@ -18,7 +18,7 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 
 from recsys.errors import ColumnError, FileError, UnknownNameError
-from recsys.inputs.files.formats import FileContent, is_glob
+from recsys.inputs.files.formats import UNPACKED_RATIO, FileContent, is_glob, is_unpacked_too_large
 from recsys.inputs.files.reader import detect_format, read_table
 from recsys.inputs.files.text import RATING_COLUMNS
 from recsys.inputs.ids import IdKind
@@ -127,9 +127,15 @@ class Folder:
         """The content of one of the files."""
         if self._archive is None:
             return FileContent(self._names[name], Path(self._names[name]))
+        size = self._archive.getinfo(self._names[name]).file_size
+        if is_unpacked_too_large(size, self.path.stat().st_size):
+            raise FileError(
+                f"{name} in {self.path} unpacks to over {UNPACKED_RATIO} times its size.",
+                hint="Unpack it yourself first.",
+            )
         try:
             data = self._archive.read(self._names[name])
-        except (zipfile.BadZipFile, RuntimeError, OSError) as error:
+        except Exception as error:  # of many types where the archive is damaged
             raise FileError(
                 f"{name} in {self.path} is damaged ({error}).", hint="Fetch the archive again."
             ) from error
@@ -149,7 +155,7 @@ class Folder:
         self.notes["md5"] = f"{actual}, as published" if published else f"{actual}, no published sum is known"
         try:
             return zipfile.ZipFile(io.BytesIO(data))
-        except zipfile.BadZipFile as error:
+        except Exception as error:  # of many types where the archive is damaged
             raise FileError(f"{self.path} is no zip archive ({error}).", hint="Fetch it again.") from error
 
 

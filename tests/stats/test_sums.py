@@ -1,0 +1,231 @@
+"""Sums over users: histograms, quantiles, and the intervals that they give in place of the rows."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+from recsys.errors import MergeError, NoRowsError
+from recsys.stats import sums as module
+from recsys.stats.inference_results import SkewWarning
+from recsys.stats.intervals import mean_interval
+from recsys.stats.resampling import groups_of
+from recsys.stats.sums import (
+    N_GROUPS,
+    UserGroups,
+    add_histograms,
+    add_sums,
+    case_histogram,
+    combination_from,
+    histogram_of,
+    interval_from,
+    mean_from,
+    quantiles_from,
+    quantiles_of,
+)
+from recsys.types import PerCase, Sums
+
+
+def numbers(n: int, step: float = 1.0) -> np.ndarray:
+    """n numbers between 0 and 1 without an order."""
+    return np.modf(np.abs(np.sin(step * np.arange(1, n + 1)) * 1000.0))[0]
+
+
+def sums_of(
+    values: np.ndarray, terms=None, only=None, *, whole_users: bool = True, **known: np.ndarray
+) -> Sums:
+    rows = PerCase(np.arange(len(values)), {"x": values}, **known)
+    return UserGroups(rows, whole_users=whole_users).sums_of(values, terms, only)
+
+
+def without_histogram(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "histogram_of", lambda *_: None)
+
+
+def test_a_histogram_has_distinct_rows_in_order():
+    found = histogram_of([np.array([2.0, -0.0, 1.0, 0.0, 2.0]), np.array([5.0, 3.0, 4.0, 3.0, 1.0])])
+    assert found.rows.tolist() == [[0.0, 3.0], [1.0, 4.0], [2.0, 1.0], [2.0, 5.0]]
+    assert found.counts.tolist() == [2, 1, 1, 1]
+    for column in ([-0.0, 0.0], [0.0, -0.0], [-0.0]):
+        assert not np.signbit(histogram_of([np.array(column)]).rows).any()
+        assert not np.signbit(histogram_of([np.ones(len(column)), np.array(column)]).rows).any()
+    empty = histogram_of([np.zeros(0), np.zeros(0)])
+    assert (empty.rows.shape, len(empty.counts)) == ((0, 2), 0)
+
+
+def test_a_histogram_has_so_many_rows_and_no_more():
+    three = np.array([1.0, 2.0, 3.0, 3.0])
+    assert len(histogram_of([three], 3).counts) == 3
+    assert histogram_of([three], 2) is None
+    assert histogram_of([np.ones(4), three], 2) is None
+    assert len(histogram_of([np.ones(4), three], 3).counts) == 3
+    assert histogram_of([three, np.array([1.0, 1.0, 1.0, 2.0])], 3) is None
+    assert len(histogram_of([np.arange(65536.0)]).counts) == 65536
+    assert histogram_of([np.arange(65537.0)]) is None
+
+
+def test_histograms_add_up():
+    parts = [histogram_of([np.array(column)]) for column in ([1.0, 2.0, 2.0], [0.0, 2.0], [3.0])]
+    whole = add_histograms(parts)
+    assert whole.rows.tolist() == [[0.0], [1.0], [2.0], [3.0]]
+    assert whole.counts.tolist() == [1, 1, 3, 1]
+    assert len(add_histograms(parts, 4).counts) == 4
+    assert add_histograms(parts, 3) is None
+    assert add_histograms([*parts, None]) is None
+    pairs = [histogram_of([np.array([1.0, 1.0]), np.array([2.0, 3.0])])] * 2
+    assert (add_histograms(pairs).rows.tolist(), add_histograms(pairs).counts.tolist()) == (
+        [[1, 2], [1, 3]],
+        [2, 2],
+    )
+
+
+def test_sums_are_kept_by_group_of_users():
+    values = np.array([0.5, 0.25, math.nan, 1.0, 0.125])
+    found = sums_of(values)
+    group = groups_of(np.arange(5), N_GROUPS)
+    assert found.n_cases.tolist() == np.bincount(group[[0, 1, 3, 4]], minlength=64).tolist()
+    assert found.n_units.tolist() == found.n_cases.tolist()
+    assert sum(found.moments["x"].groups) / 2 ** found.moments["x"].shift == 1.875
+    assert sum(found.moments["xx"].groups) / 2 ** found.moments["xx"].shift == np.nansum(values**2)
+    assert found.extremes == {"x": (0.125, 1.0)}
+    assert mean_from(found) == 1.875 / 4
+    part = sums_of(values, only=np.array([True, False, True, True, False]))
+    assert (mean_from(part), part.n_cases.sum()) == (0.75, 2)
+    assert math.isnan(mean_from(sums_of(np.full(3, math.nan))))
+
+
+def test_weights_and_users_make_units():
+    values, weights = np.array([0.5, 0.25, 1.0, 0.0]), np.array([2.0, 0.0, 1.0, 5.0])
+    found = sums_of(values, weights=weights)
+    assert mean_from(found) == (0.5 * 2 + 1.0) / 8
+    assert found.extremes == {"x": (0.0, 1.0), "w": (1.0, 5.0)}
+    assert found.n_units.sum() == 3
+    assert found.n_cases.sum() == 4
+    users = np.array([7, 7, 8, 8])
+    found = sums_of(values, clusters=users)
+    assert mean_from(found) == 1.75 / 4
+    assert found.units.rows.tolist() == [[0.75, 2.0], [1.0, 2.0]]
+    assert found.n_units.sum() == 2
+    assert sums_of(values, clusters=users, whole_users=False).n_units is None
+    assert sums_of(values, whole_users=False).n_units.sum() == 4
+    cancelled = sums_of(np.array([0.1, 0.2, -0.3, 0.5]), clusters=np.array([1, 1, 1, 2]))
+    assert cancelled.units.rows[0].tolist() == [0.0, 3.0]
+
+
+def test_two_terms_are_averaged_before_they_are_combined():
+    first, second = np.array([1.0, 2.0, 0.0]), np.array([2.0, 4.0, 3.0])
+    found = sums_of(first / second, (first, second))
+    combination = combination_from(found, lambda a, b: a / b)
+    assert combination.value == pytest.approx(1 / 3)
+    assert list(combination.means) == [1.0, 3.0]
+    assert combination.slopes == pytest.approx([1 / 3, -1 / 9])
+    fixed = combination_from(sums_of(first, (first, np.full(3, 2.0))), lambda a, b: a / b)
+    assert fixed.slopes == pytest.approx([1 / 2, 0.0])
+
+
+def test_parts_add_up_to_the_whole():
+    values, weights = numbers(40).round(1), np.floor(1.0 + 3.0 * numbers(40, 0.7))
+    for known in ({}, {"weights": weights}):
+        rows = [
+            PerCase(np.arange(40)[s], {}, **{n: w[s] for n, w in known.items()})
+            for s in (slice(15), slice(15, 40))
+        ]
+        parts = [
+            UserGroups(row).sums_of(values[s])
+            for row, s in zip(rows, (slice(15), slice(15, 40)), strict=True)
+        ]
+        whole, added = sums_of(values, **known), add_sums(parts)
+        assert mean_from(added) == mean_from(whole)
+        assert added.n_cases.tolist() == whole.n_cases.tolist()
+        assert added.extremes == whole.extremes
+        assert interval_from(added) == interval_from(whole)
+        assert quantiles_from(added, [0.1, 0.5]) == quantiles_from(whole, [0.1, 0.5])
+    with pytest.raises(MergeError):
+        add_sums([sums_of(values), sums_of(values, weights=weights)])
+    unknown = add_sums([sums_of(values), sums_of(values, clusters=np.arange(40), whole_users=False)][:1])
+    assert unknown.n_units is not None
+
+
+def test_sums_of_parts_with_and_without_histograms(monkeypatch):
+    values, weights = numbers(900), 1.0 + numbers(900, 0.7)
+    whole_rows = mean_interval(values)
+    first = sums_of(values[:400])
+    weighted = sums_of(values[:400], weights=weights[:400])
+    without_histogram(monkeypatch)
+    rest = PerCase(np.arange(400, 900), {})
+    second = UserGroups(rest).sums_of(values[400:])
+    found = interval_from(add_sums([first, second]))
+    assert found.value == pytest.approx(whole_rows.value)
+    assert found.standard_error == pytest.approx(whole_rows.standard_error, rel=1e-9)
+    assert found.interval.low == pytest.approx(whole_rows.interval.low, rel=1e-9)
+    rest = PerCase(np.arange(400, 900), {}, weights=weights[400:])
+    uneven = add_sums([weighted, UserGroups(rest).sums_of(values[400:])])
+    whole = sums_of(values, weights=weights)
+    assert uneven.powers == pytest.approx(whole.powers)
+
+
+@pytest.mark.parametrize("method", ["t", "normal"])
+@pytest.mark.parametrize("kind", ["plain", "weights", "clusters", "terms"])
+def test_sums_alone_give_the_interval_of_the_histogram(kind, method, monkeypatch):
+    n = 3000
+    values = numbers(n)
+    known = {"weights": {"weights": 1.0 + numbers(n, 0.7)}, "clusters": {"clusters": np.arange(n) // 2}}.get(
+        kind, {}
+    )
+    terms = (values, 1.0 + numbers(n, 0.3)) if kind == "terms" else None
+    combine = (lambda a, b: a / b) if terms else None
+    of_rows = interval_from(sums_of(values, terms, **known), combine, method=method, confidence=0.9)
+    without_histogram(monkeypatch)
+    found = interval_from(sums_of(values, terms, **known), combine, method=method, confidence=0.9)
+    assert found.value == pytest.approx(of_rows.value, rel=1e-12)
+    assert found.standard_error == pytest.approx(of_rows.standard_error, rel=1e-6)
+    assert found.interval.low == pytest.approx(of_rows.interval.low, rel=1e-6)
+    assert found.interval.high == pytest.approx(of_rows.interval.high, rel=1e-6)
+    assert (found.n, found.interval.confidence) == (of_rows.n, 0.9)
+    assert len(found.notes) == (kind != "plain")
+    with pytest.raises(NoRowsError):
+        quantiles_from(sums_of(values, terms, **known), [0.5])
+
+
+@pytest.mark.parametrize("large", [3.0, 25.0, 40.0, 400.0, -400.0])
+def test_a_few_large_values_are_told_from_sums_too(large, monkeypatch):
+    values = np.append(numbers(2000), large)
+
+    def notes(sums: Sums) -> list[str]:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            interval_from(sums)
+        return [str(w.message) for w in caught if issubclass(w.category, SkewWarning)]
+
+    of_rows = notes(sums_of(values))
+    without_histogram(monkeypatch)
+    assert notes(sums_of(values)) == of_rows
+    assert bool(of_rows) == (abs(large) > 10)
+
+
+def test_what_only_rows_can_tell_is_refused(monkeypatch):
+    values = numbers(50)
+    for method in ("studentised", "bca", "percentile"):
+        with pytest.raises(NoRowsError):
+            interval_from(sums_of(values), method=method)
+    with pytest.raises(NoRowsError, match="several pieces"):
+        interval_from(sums_of(values, clusters=np.arange(50), whole_users=False))
+    without_histogram(monkeypatch)
+    with pytest.raises(NoRowsError, match="thousandth"):
+        interval_from(sums_of(values, weights=1.0 + numbers(50, 0.7)))
+    assert interval_from(sums_of(values, weights=np.full(50, 2.0))).n == 50
+
+
+def test_quantiles_are_the_least_values_that_reach_a_share():
+    values, weights = np.array([1.0, 2.0, 3.0, 4.0]), np.array([1.0, 0.0, 2.0, 1.0])
+    assert quantiles_of(values, weights, [0.0, 0.25, 0.26, 0.75, 0.76, 1.0]) == [1, 1, 3, 3, 4, 4]
+    assert math.isnan(quantiles_of(values, np.zeros(4), [0.5])[0])
+    tenth = quantiles_of(np.arange(10.0), np.full(10, 0.1), [0.3, 0.7])  # sums of tenths are a little off
+    assert tenth == [2.0, 6.0]
+    found = sums_of(np.array([0.5, 0.5, 1.0, 0.0]), weights=np.array([1.0, 2.0, 4.0, 1.0]))
+    assert [part.tolist() for part in case_histogram(found)] == [[0.0, 0.5, 0.5, 1.0], [1.0, 1.0, 2.0, 4.0]]
+    assert quantiles_from(found, [0.1, 0.5, 0.51]) == [0.0, 0.5, 1.0]
+    assert quantiles_from(sums_of(np.array([3.0, 1.0, 2.0])), [0.5]) == [2.0]
