@@ -152,3 +152,10 @@ def test_a_format_that_cannot_be_written_is_told_with_those_that_can(run, tmp_pa
     assert "'xls' is not one of" in done.stderr
     assert "parquet" in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_a_name_of_bytes_that_are_no_letters_is_printed(run, tmp_path):
+    rows = "".join(f"{user},{item},{1 + user % 5},{user + item}\n" for user in range(9) for item in range(9))
+    (tmp_path / "events.csv").write_text("user,item,rating,time\n" + rows)
+    written = run("init", "events.csv", "-o", "\udcff")
+    assert (written.exit_code, written.stdout) == (0, "\\udcff\n"), written.output

@@ -149,3 +149,10 @@ def test_a_file_of_factors_holds_one_matrix(tmp_path, matrices, names):
     with pytest.raises(FileError, match=f"users.npz must hold one matrix; it holds {names}.") as caught:
         recsys.read_factors(tmp_path / "users.npz", tmp_path / "items.npy")
     assert "Store users and items in two files." in str(caught.value)
+
+
+def test_ids_that_are_no_letters_are_refused(tmp_path):
+    np.save(tmp_path / "u.npy", np.ones((2, 1)))
+    np.save(tmp_path / "ids.npy", np.array([0x7FFFFFFF, 65], dtype=np.uint32).view("U1"))
+    with pytest.raises(FileError, match=r"ids\.npy cannot be read"):
+        recsys.read_factors(tmp_path / "u.npy", tmp_path / "u.npy", user_ids=tmp_path / "ids.npy")

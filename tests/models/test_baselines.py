@@ -61,6 +61,10 @@ def test_popularity_refuses_missing_and_nested_numbers():
         baselines.popularity([1.0, float("nan")], users=[0])
     with pytest.raises(InputError, match="one number per item"):
         baselines.popularity([[1.0]], users=[0])
+    with pytest.raises(InputError, match=r"shape \(2, 1\), expected one number per item"):
+        baselines.popularity({1: [1.0], 2: [2.0]}, users=[0])
+    with pytest.raises(InputError, match="without a number"):
+        baselines.popularity([], users=[0])
 
 
 def test_training_counts_count_events_and_age_them():

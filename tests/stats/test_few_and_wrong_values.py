@@ -174,3 +174,10 @@ def test_ranks_may_be_a_distribution_and_a_metric_a_request():
     with pytest.raises(InputError, match="5000 negatives are more than 4096") as caught:
         sampled.expected_error("hit@10", 5000, 10_000, ranks="log")
     assert "Rank the whole catalogue instead." in str(caught.value)
+
+
+def test_clusters_that_cannot_be_ordered_are_refused():
+    clusters = np.empty(3, dtype=object)
+    clusters[:] = [pd.DataFrame({"a": [1]}), np.array([1, 2]), [3]]
+    with pytest.raises(InputError, match="DataFrame and list and ndarray, which have no order"):
+        sampled.estimate([1, 2, 3], 5, 10, "ndcg@2", clusters=clusters)

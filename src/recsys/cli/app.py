@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -119,6 +121,9 @@ class LazyGroup(click.Group):
         click.Command.format_options(self, ctx, formatter)
 
     def invoke(self, ctx: click.Context) -> Any:
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):  # bytes of a file's name that are no letter end no verb
+                stream.reconfigure(errors="backslashreplace")
         with exit_on_errors(debug=bool(ctx.params.get("debug"))):
             return super().invoke(ctx)
 

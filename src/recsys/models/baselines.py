@@ -187,20 +187,24 @@ def item_scores_of(given: Any) -> tuple[Array | None, Float]:
         values[codes] = _numbers([p[1] for p in pairs])
         return ids.values, values
     values = _numbers(given)
-    if values.ndim != 1 or len(values) == 0:
-        raise InputError(f"popularity came with shape {values.shape}, expected one number per item.")
+    if len(values) == 0:
+        raise InputError("popularity came without a number, expected one per item.")
     return None, values
 
 
 def _numbers(given: Any) -> Float:
+    """One number per item."""
     try:
-        return np.asarray(given, dtype=np.float64)
+        values = np.asarray(given, dtype=np.float64)
     except Exception as error:  # noqa: BLE001 - tensors and frames raise errors of their own libraries
         raise InputError(
             f"popularity came as {type(given).__name__} that holds what is no number ({error}).",
             table="popularity",
             hint="Pass {item: number}, or one number per item.",
         ) from None
+    if values.ndim != 1:
+        raise InputError(f"popularity came with shape {values.shape}, expected one number per item.")
+    return values
 
 
 def shuffled(

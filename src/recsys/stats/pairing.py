@@ -318,7 +318,7 @@ def check_per_case(values: npt.ArrayLike, n: int, name: str) -> Array:
     if array.dtype == object:
         try:
             sorted(array.tolist())
-        except TypeError:
+        except Exception:  # noqa: BLE001 - entries that are frames or arrays have errors of their own
             kinds = sorted({type(one).__name__ for one in array.tolist()})
             raise InputError(
                 f"{name} holds {' and '.join(kinds)}, which have no order.",

@@ -232,28 +232,29 @@ def _read_matrix(file: Path) -> Array:
 
 def _read_ids(file: Path, what: str, kind: IdKind) -> Array:
     """The ids in a file, as text or whole numbers; floats are refused: 10.0 would not match 10 elsewhere."""
-    texts: list[str] = []
+    cells: list[Any] | None = None
     ids: Array | None = None
     try:
         if file.suffix.lower() != ".npy":
-            texts = read_text_file(file, "utf-8-sig").splitlines()
+            cells = read_text_file(file, "utf-8-sig").splitlines()
         else:
             ids = np.load(file, mmap_mode="r", allow_pickle=False)  # a damaged header asks for any memory
+            if ids.ndim == 1 and ids.dtype.kind in "iuUS":
+                cells = ids.tolist()
     except Exception as error:  # of many types where the header is damaged
         raise FileError(
             f"{file} cannot be read ({error}).", hint="Write one id per line, or a .npy of ids."
         ) from error
     if ids is not None:
-        if ids.ndim != 1 or ids.dtype.kind not in "iuUS":
+        if cells is None:
             raise FileError(
                 f"{file} holds {ids.dtype} values of shape {ids.shape}, not ids.",
                 hint="Save one row of whole numbers or strings: np.save(path, ids.astype(np.int64)).",
             )
         kind = "int" if kind == "auto" and ids.dtype.kind in "iu" else kind
-        texts = [
-            id_.decode(errors="surrogateescape") if isinstance(id_, bytes) else str(id_)
-            for id_ in ids.tolist()
-        ]
+    texts = [
+        id_.decode(errors="surrogateescape") if isinstance(id_, bytes) else str(id_) for id_ in cells or ()
+    ]
     known, codes = encode_strings(np.array(texts, dtype=object), table=str(file), column=what)
     known, codes = convert_ids(known, codes, kind, f"{what} ids of {file}", lambda row: f", row {row}")
     return known.values[codes]
