@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 from recsys.cli.app import cli
 from recsys.metrics.registry import _ALIASES, METRICS
+from recsys.ranks.fusion import FUSIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 FENCE = re.compile(
@@ -50,10 +51,10 @@ def run(code, name, names):
 
 @pytest.fixture(autouse=True)
 def registry():
-    """A metric that a page registers is gone after the page."""
-    held = {id(known): (known, dict(known)) for known in (METRICS, _ALIASES)}
+    """What a page registers is gone after the page."""
+    held = [(known, dict(known)) for known in (METRICS, _ALIASES, FUSIONS)]
     yield
-    for known, before in held.values():
+    for known, before in held:
         known.clear()
         known.update(before)
 
