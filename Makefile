@@ -105,7 +105,7 @@ tidy: $(VENV)/.installed
 sanitize: $(VENV)/.installed
 	scripts/sanitize.sh $(BIN)/python
 
-# The long proofs. Each keeps what is finished in build/ and goes on from there; with ARGS=--table (fuzz: --page)
+# The long proofs. Each keeps what is finished in build/ and goes on from there; with ARGS=--table
 # it writes its section of docs/reliability.md.
 # One measured run of the tests serves both: which branches they run, and which tests run which lines.
 coverage: $(VENV)/.installed
@@ -145,14 +145,16 @@ nightly: $(VENV)/.installed
 # In one process: each session of Spark has a JVM, and the last one two executors besides.
 night-tests:
 	$(BIN)/python -m pytest tests/nightly
-night-sanitize night-nominal: night-%:
-	$(MAKE) $*
+night-sanitize:
+	FUZZ=1800 $(MAKE) sanitize
+night-nominal:
+	$(MAKE) nominal
 night-coverage night-same-bytes night-faults night-mutants: night-%:
 	$(MAKE) $* ARGS=--table
 night-load:
 	$(MAKE) load SECONDS=3600 ARGS=--table
 night-fuzz:
-	$(MAKE) fuzz SECONDS=3600 ARGS=--page
+	$(MAKE) fuzz SECONDS=3600 ARGS=--table
 
 # What is published: an environment of its own has the tools.
 RELEASE := .venv-release

@@ -1,5 +1,6 @@
-/* A library for LD_PRELOAD that lets a chosen call on files of one folder fail, or kills the process in it, and
- * that moves the clock. scripts/faults.py compiles it and arms it in the process that is to suffer. */
+/* A library for LD_PRELOAD that lets a chosen call on files of one folder or a chosen allocation fail, or kills the
+ * process in such a call, and that moves the clock. scripts/faults.py compiles it and arms it in the process that is
+ * to suffer. Its malloc is a cover of the one of glibc. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -9,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/types.h>
@@ -18,6 +20,7 @@
 
 enum { OPEN = 1, CREATE = 2, READ = 4, WRITE = 8, FLUSH = 16, RENAME = 32, REMOVE = 64 };
 enum { MOST_FILES = 1 << 16 };
+enum { LARGE = 4096 }; /* bytes; smaller allocations are not counted and do not fail */
 
 static char folder[4096];
 static size_t folder_length;
@@ -27,6 +30,9 @@ static atomic_long calls, clock_calls;
 static char watched[MOST_FILES];
 static long jump_at;
 static double jump_seconds, frozen_at;
+static long memory_due;
+static int memory_sticky;
+static atomic_long allocations, denials;
 
 /* From now on the `nth` call of these classes on files in `where` fails with an error number, or gets a signal;
  * with `lasting`, so does every later one. The working folder is taken to be inside `where`. */
@@ -44,6 +50,20 @@ void faulty_clock(double at, long nth, double seconds) {
     frozen_at = at, jump_at = nth, jump_seconds = seconds;
     atomic_store(&clock_calls, 0);
 }
+
+long faulty_readings(void) { return atomic_load(&clock_calls); }
+
+/* From now on the `nth` allocation of at least LARGE bytes fails; with `lasting`, so does every later one. */
+void faulty_memory(long nth, int lasting) {
+    memory_due = nth, memory_sticky = lasting;
+    atomic_store(&allocations, 0);
+    atomic_store(&denials, 0);
+}
+
+long faulty_allocations(void) { return atomic_load(&allocations); }
+
+/* How many allocations failed, be it here or because the system did not give more. */
+long faulty_denials(void) { return atomic_load(&denials); }
 
 /* SIGKILL comes when the process has used so many seconds of the processor. */
 int faulty_kill(double seconds) {
@@ -192,8 +212,15 @@ int unlink(const char *path) { ON_PATH(REMOVE, AT_FDCWD, path, unlink, path); }
 int unlinkat(int at, const char *path, int how) { ON_PATH(REMOVE, at, path, unlinkat, at, path, how); }
 int rmdir(const char *path) { ON_PATH(REMOVE, AT_FDCWD, path, rmdir, path); }
 
-static double moved(double now) {
-    long reading = atomic_fetch_add(&clock_calls, 1) + 1;
+/* Readings count that come from Python: DuckDB looks at the clock while it waits, now more often and now less. */
+static int is_python(const void *caller) {
+    Dl_info here, there;
+    void *python = dlsym(RTLD_DEFAULT, "Py_IsInitialized");
+    return python && dladdr(python, &here) && dladdr(caller, &there) && here.dli_fbase == there.dli_fbase;
+}
+
+static double moved(double now, int counts) {
+    long reading = atomic_fetch_add(&clock_calls, counts) + counts;
     return (frozen_at ? frozen_at : now) + (jump_at && reading >= jump_at ? jump_seconds : 0);
 }
 
@@ -201,8 +228,62 @@ int clock_gettime(clockid_t clock, struct timespec *to) {
     REAL(clock_gettime);
     int failed = real(clock, to);
     if (failed || clock != CLOCK_REALTIME || !(frozen_at || jump_at)) return failed;
-    double now = moved((double)to->tv_sec);
+    double now = moved((double)to->tv_sec, is_python(__builtin_return_address(0)));
     to->tv_sec = (time_t)now;
     if (frozen_at) to->tv_nsec = 0;
     return 0;
 }
+
+static int lacks(size_t size) {
+    if (size < LARGE) return 0;
+    long now = atomic_fetch_add(&allocations, 1) + 1;
+    return memory_due && (now == memory_due || (now > memory_due && memory_sticky));
+}
+
+static void *denied(void) {
+    atomic_fetch_add(&denials, 1);
+    errno = ENOMEM;
+    return NULL;
+}
+
+/* dlsym may allocate itself, so that these four are called by the names that glibc has for them besides. */
+extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
+extern void *__libc_memalign(size_t, size_t);
+
+void *malloc(size_t size) {
+    void *got = lacks(size) ? NULL : __libc_malloc(size);
+    return got ? got : denied();
+}
+void *calloc(size_t count, size_t size) {
+    void *got = lacks(count * size) ? NULL : __libc_calloc(count, size);
+    return got ? got : denied();
+}
+void *realloc(void *old, size_t size) {
+    void *got = lacks(size) ? NULL : __libc_realloc(old, size);
+    return got || (old && !size) ? got : denied(); /* a size of 0 frees */
+}
+void *memalign(size_t by, size_t size) {
+    void *got = lacks(size) ? NULL : __libc_memalign(by, size);
+    return got ? got : denied();
+}
+void *aligned_alloc(size_t by, size_t size) { return memalign(by, size); }
+int posix_memalign(void **to, size_t by, size_t size) {
+    void *got = memalign(by, size);
+    if (!got) return ENOMEM;
+    *to = got;
+    return 0;
+}
+
+/* glibc takes memory for malloc from the system by a way of its own: nothing is counted twice. */
+#define MAPPING(name) \
+    REAL(name); \
+    if ((flags & MAP_ANONYMOUS) && lacks(size)) { \
+        denied(); \
+        return MAP_FAILED; \
+    } \
+    void *got = real(to, size, rights, flags, file, at); \
+    if (got == MAP_FAILED && errno == ENOMEM) denied(); \
+    return got
+
+void *mmap(void *to, size_t size, int rights, int flags, int file, off_t at) { MAPPING(mmap); }
+void *mmap64(void *to, size_t size, int rights, int flags, int file, off64_t at) { MAPPING(mmap64); }

@@ -3,7 +3,8 @@
     python scripts/fuzz.py --seconds 300           every family, the one furthest from its goal first
     python scripts/fuzz.py --only sparse --cases 200000
     python scripts/fuzz.py --case files:170017     one case again, with how it ended
-    python scripts/fuzz.py --table "evaluate by"   every hostile value at the places whose name starts so
+    python scripts/fuzz.py --walk "evaluate by"    every hostile value at the places whose name starts so
+    python scripts/fuzz.py --seconds 3600 --table  writes its section of docs/reliability.md
 
 The families: `files` damages the bytes and the structure of a file of every kind that is read
 (worlds/hostile_files.py); `values` puts values of worlds/hostile.py, alone and nested, at its entry points;
@@ -15,15 +16,15 @@ A process runs a batch of cases at a time and is replaced when it dies. A case i
 seed and the cases before it in its batch: a damaged file that is refused at a new line of ours is damaged
 further. Batches are kept in build/fuzz.jsonl with a hash of the sources, and the next run goes on after the
 last one, until every family has reached its goal with the sources as they are. The exit status is 1 if a call
-ended in anything but a result within its bounds or an error of recsys.errors, ran longer than five seconds,
-held more than 3 GiB or ended the process. scripts/sanitize.sh runs `sparse` and `kernels` on its build.
+ended in anything but a result within its bounds or an error of recsys.errors, computed for five seconds or
+took thirty, held more than 3 GiB or ended the process. scripts/sanitize.sh runs `sparse` and `kernels` on its
+build.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import multiprocessing
 import os
 import random
@@ -42,7 +43,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import scipy.sparse as sp
-from proofs import ROOT, Finished, write_section
+from proofs import ROOT, Finished, read_lines, write_section
 
 import recsys
 
@@ -323,9 +324,15 @@ def run_batch(family: str, seed: int, number: int, size: int, skip: set[int], *,
     kinds: set[str] = set()
     defects: dict[str, str] = {}
     started = time.process_time()
+    with contextlib.suppress(OSError):  # the peak of the batches before is none of this one
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    largest = largest_so_far()
     for case, call in batch(family, seed, number, size, skip):
         now.value = case
         how = hostile.ended(call)
+        before, largest = largest, largest_so_far()
+        if before <= LARGEST < largest:
+            how = hostile.Defect(f"more than {LARGEST >> 30} GiB", "at its peak")
         what = getattr(call, "what", family)
         counts.setdefault(what, Counter())[how if isinstance(how, str) else "defect"] += 1
         if isinstance(how, hostile.Defect) and (alike := re.sub(r"\d+", "0", str(how))) not in kinds:
@@ -339,8 +346,13 @@ def run_batch(family: str, seed: int, number: int, size: int, skip: set[int], *,
         "counts": {what: [own[how] for how in ENDS] for what, own in counts.items()},
         "defects": defects,
         "seconds": round(time.process_time() - started, 2),
-        "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10,
+        "megabytes": largest >> 20,
     }
+
+
+def largest_so_far() -> int:
+    """Bytes that this process held at its peak."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
 
 def work(pipe: Any, now: Any) -> None:
@@ -427,8 +439,7 @@ def fuzz(chosen: argparse.Namespace) -> int:
     """Run batches until the time or the number of cases is reached; print defects, then counts."""
     kept = FINISHED.with_name("fuzz-sanitize.jsonl") if SANITIZED else FINISHED
     finished = Finished(kept, [*SOURCES, Path(__file__)])
-    lines = [json.loads(line) for line in kept.read_text("utf-8").splitlines()] if kept.exists() else []
-    every = {piece["piece"]: piece for piece in lines}
+    every = {piece["piece"]: piece for piece in read_lines(kept)}
     if chosen.cases:  # the first ones, whatever ran before
         finished.done, every = {}, {}
     worker, started = Worker(), time.monotonic()
@@ -449,7 +460,7 @@ def fuzz(chosen: argparse.Namespace) -> int:
         for case, what in piece["defects"].items():
             print(f"{case}  {what}", flush=True)
     text = summary(finished.done.values(), every.values())
-    if chosen.page:
+    if chosen.table:
         write_section("fuzz", text)
     else:
         print(text)
@@ -504,10 +515,10 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", choices=list(GOALS), nargs="+")
     parser.add_argument("--case", help="one case again, such as values:17")
-    parser.add_argument("--table", metavar="PLACE", help="every value at the places whose name starts so")
-    parser.add_argument("--page", action="store_true", help="write the counts into docs/reliability.md")
+    parser.add_argument("--walk", metavar="PLACE", help="every value at the places whose name starts so")
+    parser.add_argument("--table", action="store_true", help="write the section of docs/reliability.md")
     chosen = parser.parse_args()
-    if chosen.table is None and not chosen.case:
+    if chosen.walk is None and not chosen.case:
         return fuzz(chosen)
     hostile.warm_up()
     with hostile.limited_memory(), hostile.quiet():
@@ -521,7 +532,7 @@ def main() -> int:
                 hostile.ended(call)
             print("cannot be built")
             return 0
-        return walk(chosen.table)
+        return walk(chosen.walk)
 
 
 def walk(place: str) -> int:

@@ -5,9 +5,10 @@
     python scripts/load.py build/load.jsonl --seconds 3600 --table   writes its section of docs/reliability.md
 
 Every call is first made alone, and its answer kept; each later answer must have the same bytes. Resident
-memory is read every second; the first minutes of a run are its warm-up. Five minutes are a piece: one line of
+memory is read every second; the first minutes of a run are its warm-up. Ten minutes are a piece: one line of
 the file, kept if the run is interrupted. The exit status is 1 if an answer differs, a call fails or hangs,
-memory grows, or threads, open files, caches or objects are left behind.
+small calls are slower than 10,000 a minute, memory grows or was never judged, or threads, open files, caches
+or objects are left behind. A load of less than ten minutes says nothing about memory.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ import tempfile
 import threading
 import time
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +40,15 @@ import recsys
 from recsys.report import report_html
 
 THREADS = 8
-PIECE = 300.0  # seconds; memory is judged in runs that are as long
-WARM_UP = 300.0  # seconds, in which every thread meets every kind of call, and memory its peak
+PIECE = 600.0  # seconds; memory is judged in loads that are as long
+# Seconds in which every thread meets every kind of call, and memory its peak: half a piece, so that a run
+# that is cut off after each piece has samples of each.
+WARM_UP = 300.0
+SAMPLES = 60  # of memory, one a second: fewer judge nothing
 HANGS = 120.0  # seconds in which every thread must finish a call
 GROWTH = 1.0  # MB in ten minutes, beyond three standard errors
 SOME = 50  # objects of a type that may come and go
-SMALL_RATE = 10_000  # small evaluations in a minute of processor time
+SMALL_RATE = 10_000  # small evaluations in a minute
 METRICS = ["ndcg@10", "recall@10", "map@10", "mrr", "coverage@10"]
 # A page says when it was written, in its text and in the tables that it offers as files.
 MOMENTS = re.compile(r'\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?|href="data:[^"]*"')
@@ -201,12 +205,9 @@ def leftovers(before: Mapping[str, int], after: Mapping[str, int], allowed: int 
     return {name: n for name, n in growth.items() if n > allowed}
 
 
-def slope(samples: Iterable[tuple[float, float]]) -> tuple[float, float]:
-    """MB in ten minutes and its standard error, by least squares through means of up to 30 stretches."""
-    points = np.array(list(samples))
-    if len(points) < 6:
-        return math.nan, math.nan
-    x, y = np.array([part.mean(axis=0) for part in np.array_split(points, min(30, len(points) // 2))]).T
+def slope(samples: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """MB in ten minutes and its standard error, by least squares through the means of 30 stretches."""
+    x, y = np.array([part.mean(axis=0) for part in np.array_split(np.array(samples), 30)]).T
     spread = x - x.mean()
     rate = float(spread @ y / (spread @ spread))
     rest = y - y.mean() - rate * spread
@@ -217,19 +218,21 @@ def slope(samples: Iterable[tuple[float, float]]) -> tuple[float, float]:
 # --- the two loads --------------------------------------------------------------------------------------
 
 
-def small_loop(seconds: float, finished: Finished) -> None:
-    """Small evaluations one after the other, as quickly as one thread makes them."""
-    if "small calls" in finished.done:
+def small_loop(piece: str, seconds: float, finished: Finished) -> None:
+    """Small evaluations one after the other, as quickly as one thread makes them, after a warm-up.
+
+    On a busy machine it runs on until it has made as many as a free one would have to.
+    """
+    if piece in finished.done:
         return
-    calls, samples, began = small_calls(), [], time.monotonic()
-    warm_up, done, spent, objects, held = seconds / 5, 0, 0.0, Counter[str](), Counter[str]()
-    while (now := time.monotonic() - began) < seconds:
-        if now > warm_up:
-            if not objects:
-                census()  # the first one makes objects of its own
-                held, objects = kept(), census()
-                done, spent = 0, 0.0
-            samples.append((round(now, 1), resident()))
+    calls, samples, done, spent = small_calls(), [], 0, 0.0
+    began = time.monotonic()
+    while time.monotonic() - began < seconds / 5:
+        next(calls)()
+    census()  # the first one makes objects of its own
+    held, objects, began = kept(), census(), time.monotonic()
+    while (now := time.monotonic() - began) < seconds or done < SMALL_RATE * seconds / 60:
+        samples.append((round(now, 1), resident()))
         until = time.monotonic() + 1
         while time.monotonic() < until:
             call = next(calls)
@@ -238,16 +241,15 @@ def small_loop(seconds: float, finished: Finished) -> None:
             spent += time.process_time() - start
             done += 1
     finished.add({
-        "piece": "small calls", "seconds": round(seconds - warm_up, 1), "run": round(began), "calls": done,
-        "rate": round(60 * done / spent), "samples": samples, "wrong": {},
+        "piece": piece, "seconds": round(now, 1), "run": round(began), "calls": done,
+        "computed": round(spent, 1), "samples": samples, "wrong": {},
         "grew": leftovers(held, kept()) | leftovers(objects, census(), allowed=SOME),
     })  # fmt: skip
 
 
-def from_threads(seconds: float, finished: Finished) -> None:
+def from_threads(pieces: Sequence[str], seconds: float, finished: Finished) -> None:
     """Mixed calls from all threads, a piece after the other; pieces that are there already are not run."""
-    pieces = max(1, math.ceil(seconds / PIECE))
-    left = [name for at in range(pieces) if (name := f"threads {at + 1} of {pieces}") not in finished.done]
+    left = [piece for piece in pieces if piece not in finished.done]
     if not left:
         return
     stop, wrong, counts = threading.Event(), Counter[str](), [0] * THREADS
@@ -275,7 +277,7 @@ def from_threads(seconds: float, finished: Finished) -> None:
         for thread in threads:
             thread.start()
         for piece in left:
-            samples, done, end = [], sum(counts), time.monotonic() + seconds / pieces
+            samples, done, end = [], sum(counts), time.monotonic() + seconds / len(pieces)
             while (now := time.monotonic()) < end:
                 time.sleep(1)
                 if now - began > min(WARM_UP, seconds / 5):
@@ -288,7 +290,7 @@ def from_threads(seconds: float, finished: Finished) -> None:
                 for thread in threads:
                     thread.join()
             finished.add({
-                "piece": piece, "seconds": round(seconds / pieces, 1), "run": round(began),
+                "piece": piece, "seconds": round(seconds / len(pieces), 1), "run": round(began),
                 "calls": sum(counts) - done, "samples": samples, "wrong": dict(wrong),
                 "grew": leftovers(held, kept()) if piece == left[-1] else {},
             })  # fmt: skip
@@ -296,27 +298,32 @@ def from_threads(seconds: float, finished: Finished) -> None:
     faulthandler.cancel_dump_traceback_later()
 
 
-def verdicts(finished: Finished) -> tuple[list[str], list[str]]:
-    """The rows of the table, and what does not hold."""
-    rows, broken = [], []
-    for kind in ("small calls", "threads"):
-        pieces = [piece for name, piece in finished.done.items() if name.startswith(kind)]
-        if not pieces:
-            continue
-        runs = {piece["run"] for piece in pieces}
-        rate, error = max(slope(s for p in pieces if p["run"] == run for s in p["samples"]) for run in runs)
-        calls, seconds = sum(p["calls"] for p in pieces), sum(p["seconds"] for p in pieces)
-        speed = pieces[0].get("rate", round(60 * calls / seconds))
-        broken += [f"{p['piece']}: {text} ({n} times)" for p in pieces for text, n in p["wrong"].items()]
-        broken += [f"{p['piece']}: {n} more of {what}" for p in pieces for what, n in p["grew"].items()]
-        if rate - 3 * error > GROWTH and seconds >= PIECE:
-            broken.append(f"{kind}: memory grows by {rate:.1f} ± {error:.1f} MB in ten minutes")
-        if kind == "small calls" and speed < SMALL_RATE:
-            broken.append(f"{kind}: {speed:,} in a minute, not {SMALL_RATE:,}")
-        wrong = sum(sum(p["wrong"].values()) for p in pieces)
-        cells = [kind, f"{seconds / 60:.0f}", f"{calls:,}", f"{speed:,}", wrong, f"{rate:+.2f} ± {error:.2f}"]
-        rows.append(f"| {' | '.join(map(str, cells))} |")
-    return rows, broken
+def verdict(kind: str, pieces: Sequence[Mapping[str, Any]]) -> tuple[str, list[str]]:
+    """The row of a load in the table, and what does not hold."""
+    calls, seconds = sum(p["calls"] for p in pieces), sum(p["seconds"] for p in pieces)
+    broken = [f"{p['piece']}: {text} ({n} times)" for p in pieces for text, n in p["wrong"].items()]
+    broken += [f"{p['piece']}: {n} more of {what}" for p in pieces for what, n in p["grew"].items()]
+    speed = f"{60 * calls / seconds:,.0f}"
+    if kind == "small calls" and 60 * calls / seconds < SMALL_RATE:  # the machine was busy, or the calls slow
+        rate = 60 * calls / sum(p["computed"] for p in pieces)
+        speed += f" ({rate:,.0f} of processor time)"
+        if rate < SMALL_RATE:
+            broken.append(f"{kind}: {speed} in a minute, not {SMALL_RATE:,}")
+    memory = "not judged in less than ten minutes"
+    if seconds >= PIECE:
+        runs: dict[int, list[tuple[float, float]]] = defaultdict(list)
+        for piece in pieces:
+            runs[piece["run"]] += piece["samples"]
+        slopes = [slope(samples) for samples in runs.values() if len(samples) >= SAMPLES]
+        memory, holds = "never judged", False
+        if slopes:
+            rate, error = max(slopes, key=lambda found: found[0] - 3 * found[1])
+            memory, holds = f"{rate:+.2f} ± {error:.2f}", rate - 3 * error <= GROWTH
+        if not holds:
+            broken.append(f"{kind}: memory, MB in ten minutes: {memory}")
+    wrong = sum(sum(p["wrong"].values()) for p in pieces)
+    cells = [kind, f"{seconds / 60:.3g}", f"{calls:,}", speed, wrong, memory]
+    return f"| {' | '.join(map(str, cells))} |", broken
 
 
 def main() -> int:
@@ -328,9 +335,18 @@ def main() -> int:
     warnings.simplefilter("default")
     warnings.showwarning = lambda *_, **__: None
     finished = Finished(arguments.file, [ROOT / "src", Path(__file__)])
-    small_loop(arguments.seconds / 6, finished)
-    from_threads(arguments.seconds, finished)
-    rows, broken = verdicts(finished)
+    seconds, short = arguments.seconds, arguments.seconds / 6
+    # The length is in the name: a short load never stands for a long one.
+    n = max(1, math.ceil(seconds / PIECE))
+    small = f"small calls, {short:g} s"
+    threads = [f"threads, {seconds:g} s, {at} of {n}" for at in range(1, n + 1)]
+    small_loop(small, short, finished)
+    from_threads(threads, seconds, finished)
+    rows, broken = [], []
+    for kind, pieces in (("small calls", [small]), ("threads", threads)):
+        row, problems = verdict(kind, [finished.done[piece] for piece in pieces])
+        rows.append(row)
+        broken += problems
     head = [
         "| load | minutes | calls | in a minute | wrong or failed | memory, MB in ten minutes |",
         "|---|---|---|---|---|---|",

@@ -355,8 +355,9 @@ def measure(files: Sequence[str], jobs: int, *, missing: bool = False) -> proofs
             text = proofs.hash_of([ROOT / file])
             tasks.start((file, text), lambda folder, file=file: run_measured(file, folder))
         (file, text), answer = tasks.wait()
-        if "modules" not in answer:
+        if "modules" not in answer:  # it died: what was measured before stands for another state
             print(f"{file}: {answer}", flush=True)
+            kept.done.pop(file, None)
             continue
         kept.add({"piece": file, "text": text, **answer})
         failed = f"; failed: {' '.join(answer['failed'])}" if answer["failed"] else ""

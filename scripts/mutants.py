@@ -13,9 +13,10 @@ and runs the tests that touch the changed lines, the likeliest to notice first, 
 It is killed when one of them fails or takes ten times as long, or when the process uses up LIMIT seconds. No
 failure counts unless the same test passes on the unchanged source in the same kind of process. Hypothesis
 draws the same examples every time. The file has one line per finished mutant: a killed one stands while its
-module is the same, a survivor is run again once a file of tests that touch its lines was measured anew.
-Survivors that no test can notice are listed, with the reason, in tests/equivalent_mutants.toml. The exit
-status is 1 if a promise does not hold.
+module and the file of the test that noticed it are the same, a survivor is run again once a file of tests
+that touch its lines was measured anew. Survivors that no test can notice are listed, with the reason, in
+tests/equivalent_mutants.toml. The exit status is 1 if a promise does not hold, or if not all that was drawn
+has been tried.
 """
 
 from __future__ import annotations
@@ -46,8 +47,9 @@ from proofs import ROOT
 
 EQUIVALENT = TESTS / "equivalent_mutants.toml"
 CORE = re.compile(
-    r"(metrics|ranks|conventions)/|evaluation/(engine|pieces)\.py|stats/(paired_tests|intervals|resampling|"
-    r"rare_values|sums|paired_sums|group_jackknife)\.py"
+    r"(metrics|ranks|conventions)/|types\.py|evaluation/(engine|pieces)\.py|stats/(paired_tests|intervals|"
+    r"resampling|rare_values|sums|paired_sums|group_jackknife|paired_comparison|multiple_comparisons|sequential|"
+    r"online_experiments|spread)\.py"
 )
 # Triton can only be imported where a GPU is, ir_measures beside the peers; the tests of Spark are run against
 # a mutant of that room alone.
@@ -401,9 +403,14 @@ class Proof:
     def outcome(self, mutant: Mutant) -> str | None:
         """What became of it, if that still stands."""
         line = self.finished.done.get(mutant.name)
-        if line is None or (line["outcome"] != "killed" and line["text"] != self.text(mutant)):
+        if line is None:
             return None
-        return str(line["outcome"])
+        if line["outcome"] != "killed":
+            stands = line["text"] == self.text(mutant)
+        else:  # as long as the test that noticed it is there as it was
+            file, is_test, _ = line["by"].partition("::")
+            stands = not is_test or line["by_text"] == self.tests.texts.get(file)
+        return str(line["outcome"]) if stands else None
 
     @cache  # noqa: B019 - one proof lives as long as the process
     def text(self, mutant: Mutant) -> str:
@@ -510,6 +517,8 @@ class Proof:
             "by": by,
         }
         line |= {key: answer[key] for key in ("error", "tests", "cpu", "seconds") if key in answer}
+        if "::" in by:
+            line["by_text"] = self.tests.texts.get(by.split("::")[0])
         self.finished.add(line | {"text": self.text(mutant)})
         if outcome != "killed":
             print(f"{outcome}: {shown(mutant)}", flush=True)
@@ -523,17 +532,19 @@ def shown(mutant: Mutant) -> str:
 # --- the summary ----------------------------------------------------------------------------------------
 
 
-def equivalents() -> dict[tuple[str, str, str], str]:
-    """Why no test can notice a mutant, by module, line of source (without its indent) and change."""
-    if not EQUIVALENT.exists():
-        return {}
+Identity = tuple[str, str, str, str]
+
+
+def equivalents() -> dict[Identity, int]:
+    """How many mutants of each identity no test can notice: those listed with the reason."""
     entries = tomllib.loads(EQUIVALENT.read_text(encoding="utf-8"))["mutant"]
-    return {(e["module"], e["line"], e["change"]): e["why"] for e in entries}
+    return {(e["module"], e["scope"], e["line"], e["change"]): e.get("mutants", 1) for e in entries}
 
 
-def identity(mutant: Mutant) -> tuple[str, str, str]:
+def identity(mutant: Mutant) -> Identity:
+    """The module, the function, the line of source (without its indent) and the change."""
     text = (PACKAGE / mutant.module).read_text(encoding="utf-8").splitlines()[mutant.line - 1].strip()
-    return mutant.module, text, f"{mutant.before} -> {mutant.after}"
+    return mutant.module, mutant.scope.strip("."), text, f"{mutant.before} -> {mutant.after}"
 
 
 def summary(proof: Proof, every: Sequence[Mutant], chosen: Sequence[Mutant]) -> tuple[str, bool]:
@@ -541,15 +552,18 @@ def summary(proof: Proof, every: Sequence[Mutant], chosen: Sequence[Mutant]) -> 
     from scipy import stats
 
     why, good, done = equivalents(), True, proof.finished.done
-    head = "mutants|tried|killed|by time or a crash|survived|no test touches|equivalent|killed of the others"
+    head = "mutants|drawn|tried|killed|by time or a crash|survived|no test touches|equivalent"
+    head += "|killed of the others"
     columns = ["", *head.split("|"), "95% interval", "promised"]
     rows = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for stratum, promised in PROMISED.items():
         size = sum(m.stratum == stratum for m in every)
+        n_drawn = sum(m.stratum == stratum for m in chosen)
         tried = {m: proof.outcome(m) for m in chosen if m.stratum == stratum and proof.outcome(m)}
         count = Counter(tried.values())
         same = sum(outcome != "killed" and identity(m) in why for m, outcome in tried.items())
         others = len(tried) - same
+        good &= len(tried) == n_drawn  # a night that was cut short proves nothing yet
         if not others:
             continue
         abrupt = sum(outcome == "killed" and "::" not in done[m.name]["by"] for m, outcome in tried.items())
@@ -558,7 +572,8 @@ def summary(proof: Proof, every: Sequence[Mutant], chosen: Sequence[Mutant]) -> 
             ends = stats.binomtest(count["killed"], others).proportion_ci(method="wilson")
             interval = f"{ends.low:.1%} to {ends.high:.1%}"
         good &= share >= promised and same <= EQUIVALENT_AT_MOST * len(tried)
-        numbers = [size, len(tried), count["killed"], abrupt, count["survived"], count["untouched"], same]
+        numbers = [size, n_drawn, len(tried), count["killed"], abrupt]
+        numbers += [count["survived"], count["untouched"], same]
         cells = [stratum, *(f"{n:,}" for n in numbers), f"{share:.1%}", interval, f"{promised:.0%}"]
         rows.append(f"| {' | '.join(cells)} |")
     lines = [done[m.name] for m in chosen if proof.outcome(m)]

@@ -8,24 +8,30 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reliability.md"
+LOCK = ROOT / "requirements" / "lock.txt"
 
 
 def hash_of(sources: Iterable[Path]) -> str:
-    """A short hash of files: a folder stands for every file of source code in it."""
+    """A short hash of files: a folder stands for every file in it that is no product of another."""
     digest = hashlib.sha256()
     for source in sources:
         inside = source.rglob("*") if source.is_dir() else [source]
-        for file in sorted(
-            f for f in inside if f.is_file() and f.suffix in {".py", ".c", ".cpp", ".hpp", ".sh"}
-        ):
+        for file in sorted(f for f in inside if f.is_file() and f.suffix not in {".pyc", ".so"}):
             digest.update(f"{file.relative_to(ROOT)}\0".encode() + file.read_bytes())
     return digest.hexdigest()[:12]
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The lines of a file of JSON; a last one that was cut by a kill is none."""
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
 
 
 class Finished:
@@ -33,17 +39,14 @@ class Finished:
 
     Args:
         path: the file of JSON lines; it is made with the first piece.
-        sources: files and folders (absolute) that the proof speaks of. Its own script is one.
+        sources: files and folders (absolute) that the proof speaks of, besides the locked packages. Its own
+            script is one.
     """
 
     def __init__(self, path: Path, sources: Iterable[Path]) -> None:
-        self.path, self.source = path, hash_of(sources)
+        self.path, self.source = path, hash_of([*sources, LOCK])
         self.done: dict[str, dict[str, Any]] = {}
-        text = path.read_text(encoding="utf-8") if path.exists() else ""
-        # A last line that was cut by a kill is no piece, and the next one must not be glued to it.
-        self._cut = bool(text) and not text.endswith("\n")
-        for line in text.splitlines()[: -1 if self._cut else None]:
-            piece = json.loads(line)
+        for piece in read_lines(path):
             if piece["source"] == self.source:
                 self.done[piece["piece"]] = piece
 
@@ -51,21 +54,19 @@ class Finished:
         """Keep a finished piece: it has its name under "piece" and whatever else JSON can hold."""
         line = piece | {"source": self.source}
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        if self._cut:
-            whole = self.path.read_text(encoding="utf-8").rpartition("\n")
-            self.path.write_text(whole[0] + whole[1], encoding="utf-8")
-            self._cut = False
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+        with self.path.open("a+b") as file:
+            whole = file.tell() == 0 or (file.seek(-1, os.SEEK_END), file.read())[1] == b"\n"
+            if not whole:  # a kill has cut the last line, and the next one must not be glued to it
+                file.truncate(self.path.read_bytes().rfind(b"\n") + 1)
+            file.write(json.dumps(line).encode() + b"\n")
         self.done[line["piece"]] = line
 
 
 def write_section(name: str, text: str) -> None:
-    """Put a summary between its two marker comments of the page; print it where the page has none."""
+    """Put a summary between its two marker comments of the page, and print it."""
+    print(text)
     begin, end = f"<!-- {name}: written by scripts/{name}.py -->", f"<!-- end of {name} -->"
-    page = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
-    head, found, rest = page.partition(begin)
+    head, found, rest = PAGE.read_text(encoding="utf-8").partition(begin)
     if not found or end not in rest:
-        print(text)
-        return
+        raise SystemExit(f"{PAGE.name} has no place for it: {begin} … {end}")
     PAGE.write_text(f"{head}{begin}\n\n{text.strip()}\n\n{end}{rest.partition(end)[2]}", encoding="utf-8")

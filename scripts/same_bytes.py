@@ -72,7 +72,8 @@ class Unavailable(Exception):  # noqa: N818 - a variant that this machine cannot
     """Why a variant could not be run here."""
 
 
-OF_TABLES, OF_ENGINES = "lists|places|ratings|splits|fusion|others", "lists|places|statistics"
+OF_TABLES = "lists|places|ties|ratings|splits|fusion|others"  # the same in any order of the rows
+OF_ENGINES = "lists|places|ties|statistics"
 
 
 def variants() -> Iterator[Variant]:
@@ -87,7 +88,7 @@ def variants() -> Iterator[Variant]:
     yield Variant("without compiled code", {"pure": True})
     for level in backends().cpu_levels:
         yield Variant(f"C++ kernels, {level}", {"cpu_level": level})
-    yield Variant("aarch64, C++ kernels (emulator)", python=aarch64)
+    yield Variant("aarch64, C++ kernels (emulator)", {"native": True}, python=aarch64)
     yield Variant("aarch64, NumPy kernels (emulator)", {"pure": True, "pieces": "models"}, python=aarch64)
     cuda = {"backend": "cuda", "pieces": "models"}
     yield Variant("the steps of CUDA in torch, on the CPU", cuda | {"device": "cpu"})
@@ -95,10 +96,12 @@ def variants() -> Iterator[Variant]:
     yield from of_libraries()
     forms = {"pandas": "pandas", "polars": "polars", "arrow": "Arrow", "shuffled": "rows in another order"}
     for form, name in forms.items():
-        yield Variant(name, {"form": form, "pieces": OF_TABLES})
+        more = "" if form == "shuffled" else "|presets"
+        yield Variant(name, {"form": form, "pieces": OF_TABLES + more})
     yield Variant("SciPy matrices", {"form": "sparse", "pieces": "lists|places", "kinds": ["int"]})
     for form, name in {"ranked": "lists without scores", "csv": "CSV files"}.items():
-        yield Variant(name, {"form": form, "pieces": "lists|places"})
+        more = "|ties" if form == "csv" else ""
+        yield Variant(name, {"form": form, "pieces": f"lists|places{more}"})
     engines = {"batches": "Evaluator, in batches", "duckdb": "DuckDB, beyond memory", "spark": "Spark"}
     for form, name in engines.items():
         yield Variant(name, {"form": form, "pieces": OF_ENGINES})
@@ -110,7 +113,7 @@ def variants() -> Iterator[Variant]:
         yield Variant(f"locale {name}", {"locale": language}, chosen, partial(with_locale, folder / language))
     for name, (version, pins) in ENVIRONMENTS.items():
         python = partial(environment, version, pins)
-        yield Variant(name, python=python)
+        yield Variant(name, {"native": True}, python=python)
         for form in ("pandas", "polars", "arrow"):
             yield Variant(f"{name}: {forms[form]}", {"form": form, "pieces": OF_TABLES}, python=python)
 

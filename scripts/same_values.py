@@ -15,6 +15,7 @@ A setting is a JSON object; all of it is optional:
     kinds      ["int"] for a form that has no text ids
     threads, backend          keywords of evaluate
     cpu_level, block, pure    a CPU level, users in a block, no compiled kernels
+    native     true: compiled kernels must be there
     device     "cpu": the steps of the GPU in plain torch
     locale     the locale that the process must be in
 """
@@ -364,18 +365,31 @@ def places(setting: Setting) -> Iterator[tuple[str, Any]]:
                 yield f"{kind} {name}", value
 
 
-@piece
-def conventions(setting: Setting) -> Iterator[tuple[str, Any]]:
-    """Every metric under every preset and every rule for equal scores."""
-    from recsys.conventions.presets import PRESETS
-
-    ties = ("by_id_desc", "expected", "best", "worst")
-    rules: dict[str, Any] = {f"ties={rule}": {"ties": rule} for rule in ties}
-    rules |= {preset: preset for preset in PRESETS} | {"pooled": {"average": "pooled"}}
+def values_under(rules: Mapping[str, Any], setting: Setting) -> Iterator[tuple[str, Any]]:
+    """Every metric under each of some conventions."""
     with given(setting["form"], "text") as (verb, data):
         for rule, chosen in rules.items():
             options = data | {"conventions": chosen} | execution(setting)
             yield from ((f"{rule} {n}", value) for n, value in values_of(verb, requests("plain"), **options))
+
+
+@piece
+def ties(setting: Setting) -> Iterator[tuple[str, Any]]:
+    """Every metric under every rule for equal scores, and pooled: what no order of the rows may change."""
+    rules: dict[str, dict[str, Any]] = {
+        rule: {"ties": rule} for rule in ("by_id_desc", "expected", "best", "worst")
+    }
+    rules["pooled"] = {"average": "pooled"}
+    # The highest grade is the data's, but a batch does not know it.
+    return values_under({rule: chosen | {"max_grade": 3} for rule, chosen in rules.items()}, setting)
+
+
+@piece
+def presets(setting: Setting) -> Iterator[tuple[str, Any]]:
+    """Every metric under every preset."""
+    from recsys.conventions.presets import PRESETS
+
+    return values_under({preset: preset for preset in PRESETS}, setting)
 
 
 @piece
@@ -578,6 +592,8 @@ def prepare(setting: Setting) -> None:
     from recsys import kernels
     from recsys.evaluation import engine
 
+    if setting.get("native") and not kernels.backends().native:
+        raise RuntimeError("the compiled kernels cannot be imported")
     if "device" in setting:
         from recsys.kernels.cuda import cuda_scan
 

@@ -1,12 +1,15 @@
 """Whatever is passed: an error of recsys.errors, shortly said, or a result within its bounds.
 
-The values and the places are in worlds/hostile.py; `python scripts/fuzz.py --table PLACE` walks some of them.
+The values and the places are in worlds/hostile.py; `python scripts/fuzz.py --walk PLACE` walks some of them.
 """
 
 from __future__ import annotations
 
+import math
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,6 +41,16 @@ def test_every_value_is_read_or_refused(where):
 def test_the_table_is_large():
     assert len(hostile.ENTRIES) > 250
     assert len(hostile.VALUES) > 130
+
+
+def test_a_call_that_waits_and_a_number_that_is_none_are_defects(monkeypatch):
+    monkeypatch.setattr(hostile, "LONGEST_WAIT", 0.2)
+    before = signal.getitimer(signal.ITIMER_REAL)[0]  # of pytest, where a test has a limit
+    assert hostile.ended(lambda: time.sleep(5)) == ("takes more than 0.2 s", "outside the library")
+    assert (signal.getitimer(signal.ITIMER_REAL)[0] > 0) == (before > 0)
+    for value in (math.nan, math.inf, -5.0):
+        assert hostile.ended(lambda value=value: value) == (f"the value is {value!r}", "result")
+    assert hostile.ended(lambda: 0.5) == "result"
 
 
 @pytest.mark.parametrize("length", [300, 5_000, 100_000])

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 SCRIPT = Path(__file__).parents[1] / "scripts" / "same_values.py"
-SLOW = {"all", "conventions", "fusion"}
+SLOW = {"all", "presets", "fusion"}
 
 
 def test_the_numbers_have_their_stored_digests():

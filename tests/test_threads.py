@@ -97,6 +97,6 @@ def test_eight_threads_and_a_thousand_small_calls_for_some_seconds(tmp_path):
     command = [sys.executable, ROOT / "scripts" / "load.py", path, "--seconds", "12"]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     pieces = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    assert {piece["piece"] for piece in pieces} == {"small calls", "threads 1 of 1"}, ended.stderr
+    assert {piece["piece"] for piece in pieces} == {"small calls, 2 s", "threads, 12 s, 1 of 1"}, ended.stderr
     assert [(piece["wrong"], piece["grew"]) for piece in pieces] == [({}, {})] * 2
     assert min(piece["calls"] for piece in pieces) > 10

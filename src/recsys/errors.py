@@ -31,6 +31,7 @@ __all__ = [
     "ManifestError",
     "MergeError",
     "MissingExtraError",
+    "MissingFileError",
     "NoRowsError",
     "NotDefinedError",
     "OutOfBoundsError",
@@ -180,12 +181,13 @@ class NotDefinedError(RecsysError, ValueError):
 
 
 class NoRowsError(NotDefinedError):
-    """The values per user, which the result does not hold, are needed."""
+    """The values per user, which the result does not hold, are needed; `why` says where they were sought."""
 
-    def __init__(self, what: str = "this") -> None:
+    def __init__(self, what: str = "this", why: str = "") -> None:
         super().__init__(
-            f"{what} needs the values per user, and they were not kept.",
-            hint="Evaluate again with per_user='folder/' (the command: --per-user-to folder/).",
+            f"{what} needs the values per user, and {why or 'they were not kept'}.",
+            hint=("Put that folder back, or evaluate" if why else "Evaluate")
+            + " again with per_user='folder/' (the command: --per-user-to folder/).",
         )
 
 
@@ -215,6 +217,10 @@ class MissingExtraError(RecsysError, ImportError):
 
 class FileError(InputError, OSError):
     """A file that is missing, truncated, of an unknown kind, or refused (pickle)."""
+
+
+class MissingFileError(FileError, FileNotFoundError):
+    """There is no such file."""
 
 
 class RecsysWarning(UserWarning):

@@ -1,6 +1,7 @@
 """`recsys bench` and `recsys init`: what they read off a table, what they run, and what they say."""
 
 import json
+import re
 import warnings
 from pathlib import Path
 
@@ -375,6 +376,7 @@ def test_a_model_that_learnt_from_the_test_is_an_error_of_the_audit(parts, words
     assert errors == [f"mine {words}."]
     assert f"Leak: mine {words}." in " ".join(str(result).split())
     assert result.best != "mine" or result.decision.heading == "mine leads, but the audit found errors"
+    assert re.search(r"^To be careful about: \d+ audit errors?\b", str(result), re.MULTILINE)
     assert json.loads(result.to_json())["audit"]["passed"] is False
     if parts == ("train", "validation", "test"):
         assert result.best == "mine"
@@ -440,6 +442,37 @@ def test_an_own_model_may_lack_users_and_be_a_file(tmp_path):
     assert result.lists["mine"].cases.values.tolist() == [user for user in test if user in set(half)]
     assert result.evaluations["mine"].counts["without_list"] == len(test) - len(result.lists["mine"].cases)
     assert dict(result.evaluations["file"]) == dict(result.evaluations["mine"])
+
+
+def test_rows_of_factors_have_the_ids_of_their_file_or_are_numbers(place):
+    frame = events()
+    frame["item"], frame["user"] = (frame[name].str[1:].astype(int) + 1 for name in ("item", "user"))
+    frame.to_csv("ratings.csv", index=False)
+    rng = np.random.default_rng(0)
+    n_users, n_items = (int(frame[name].max()) for name in ("user", "item"))
+    matrices = {"user_factors": rng.normal(size=(n_users, 4)), "item_factors": rng.normal(size=(n_items, 4))}
+    ids = {"user_ids": np.arange(1, n_users + 1), "item_ids": np.arange(1, n_items + 1)}
+    mine = recsys.Factors(*matrices.values(), **ids)
+    expected = dict(recsys.bench(frame, models={"mine": mine}, baselines=[]).evaluations["mine"])
+    np.savez("mine.npz", **matrices)
+    np.savez("named.npz", **matrices, **ids)
+    for name, values in ids.items():
+        Path(f"{name}.txt").write_text("".join(f"{value}\n" for value in values))
+    files = ("--user-ids", "user_ids.txt", "--item-ids", "item_ids.txt")
+    command = ("ratings.csv", "--baselines", "popularity", "--json", "--no-report", "-q", "--models")
+    for name, options in (("named", ()), ("mine", files)):
+        done = invoke(*command, f"{name}.npz", *options)
+        assert json.loads(done.stdout)["models"][name] == expected, done.output
+    done = invoke(*command, "mine.npz")
+    assert done.exit_code == 3
+    assert f"mine: user '{n_users}' of the truth does not exist in the model" in done.stderr
+    assert "as an array user_ids, or pass --user-ids" in done.stderr
+    done = invoke(*command, "mine.npz", "named.npz", *files)
+    assert (done.exit_code, "and --models has 2" in done.stderr) == (2, True)
+    # One row more, so that every id is a row, and probably the wrong one.
+    np.savez("mine.npz", **{name: np.vstack([matrix, matrix[:1]]) for name, matrix in matrices.items()})
+    notes = json.loads(invoke(*command, "mine.npz").stdout)["notes"]
+    assert any("mine: user ids cover" in note and "every row is one off" in note for note in notes)
 
 
 def test_numbers_as_ids_are_not_a_range(monkeypatch):
@@ -562,6 +595,7 @@ def test_the_command_prints_the_decision_and_writes_the_report(place):
     assert done.exit_code == 0, done.output
     assert done.stdout.splitlines()[0].endswith("item-knn.")
     assert "note: item-knn (step 2 of 5)" in done.stderr
+    assert "note: comparing\n" in done.stderr
     assert "note: report recsys-report/bench.html" in done.stderr
     assert "Bench of ratings.csv" in Path("recsys-report/bench.html").read_text("utf-8")
     quiet = invoke("ratings.csv", "--baselines", "random", "-q", "-o", "other.html")
@@ -674,7 +708,9 @@ def test_without_the_extra_report_the_rest_is_printed(place, monkeypatch):
 # A protocol from what is seen
 
 
-@pytest.mark.parametrize("kind", ["border in time", "last rows", "no times", "dates and stars"])
+@pytest.mark.parametrize(
+    "kind", ["border in time", "last rows", "no times", "dates and stars", "repeats", "no time in some rows"]
+)
 def test_init_writes_a_protocol_that_runs_on_the_same_test(kind, place):
     frame = events()
     if kind == "last rows":
@@ -684,6 +720,11 @@ def test_init_writes_a_protocol_that_runs_on_the_same_test(kind, place):
     elif kind == "dates and stars":
         frame["timestamp"] = pd.Timestamp("2026-01-01") + pd.to_timedelta(frame["timestamp"], unit="h")
         frame["rating"] = np.resize([2, 5, 4, 3, 5], len(frame))
+    elif kind == "repeats":
+        again = frame.sample(frac=0.5, random_state=0)
+        frame = pd.concat([frame, again.assign(timestamp=2000 + again["timestamp"])])
+    elif kind == "no time in some rows":
+        frame["timestamp"] = frame["timestamp"].astype("Int64").mask(frame["item"] == "i3")
     frame.to_csv("ratings.csv", index=False)
     done = CliRunner().invoke(cli, ["init", "ratings.csv"], prog_name="recsys")
     assert done.exit_code == 0, done.output
@@ -691,9 +732,11 @@ def test_init_writes_a_protocol_that_runs_on_the_same_test(kind, place):
     text = Path("protocol.toml").read_text("utf-8")
     assert "# Split: " in text
     assert ("[models.recent]" in text) == (kind != "no times")
+    assert ('time = "COLUMN" in [data.columns] names' in text) == (kind == "no times")
     assert ("[relevance]" in text) == (kind == "dates and stars")
     ran = CliRunner().invoke(cli, ["run", "protocol.toml", "--json", "-q"], prog_name="recsys")
     assert ran.exit_code == 0, ran.output
+    assert json.loads(ran.stdout)["cautions"]["popularity"] == []
     models = json.loads(ran.stdout)["result"]["models"]
     assert {"popularity", "random", "item-knn", "ease"} <= set(models)
     direct = recsys.bench("ratings.csv", baselines=["random"])

@@ -163,3 +163,31 @@ def test_errors_speak_of_options(run):
     needs_rows = run("lists", "truth.parquet", *MEMORY, "-m", "gmap@3")
     assert needs_rows.exit_code == 2
     assert "Evaluate again with --per-user-to folder/." in needs_rows.stderr
+
+
+def test_the_folder_of_rows_keeps_the_name(run, tmp_path):
+    (tmp_path / "nights").mkdir()
+    for night in ("1", "2"):
+        done = run(
+            "lists", "truth.parquet", *MEMORY, "--per-user-to", f"nights/{night}", "--name", "als", "-q"
+        )
+        assert done.exit_code == 0, done.output
+    assert recsys.load("nights/1").name == "als"
+    nights = json.loads(run.command("history", "nights", "-m", "recall@3", "--json").stdout)["nights"]
+    assert [(night["name"], night["path"]) for night in nights] == [("als", "1"), ("als", "2")]
+    done = run.command("history", "nights/1", "--name", "als", "--json", "-m", "recall@3")
+    assert [night["path"] for night in json.loads(done.stdout)["nights"]] == ["1"], done.output
+    expected().save("bpr.json")
+    done = run.command("compare", "nights/1", "bpr.json", "--baseline", "als")
+    assert done.exit_code == 0, done.output
+    # A saved result and the folder that it names for its rows are one night.
+    done = run(
+        "lists", "truth.parquet", *MEMORY, "--per-user-to", "nights/2", "--save", "nights/2.json",
+        "--name", "als", "-q",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    nights = json.loads(run.command("history", "nights", "-m", "recall@3", "--json").stdout)["nights"]
+    assert sorted(night["path"] for night in nights) == ["1", "2.json"]
+    unkept = run("lists", "truth.parquet", *MEMORY, "--name", "als")
+    assert unkept.exit_code == 2
+    assert "--save FILE or --per-user-to FOLDER" in unkept.stderr

@@ -272,6 +272,10 @@ def test_help_names_every_verb(run):
 def test_messages_speak_of_options():
     assert as_options("Pass catalogue= (ids, or how many).") == "Pass --catalogue N."
     assert as_options("or let the conventions decide: no_truth='skip'.").endswith("--set no_truth=skip.")
+    assert as_options("evaluate all with the same catalogue=") == "evaluate all with the same --catalogue"
+    assert as_options("Leave out memory=, or change test=.") == "Leave out --memory, or change --test-share."
+    assert as_options("Write memory='1GB', per_user='x'.") == "Write --memory 1GB, --per-user-to x."
+    assert as_options("per_user= (seen=None)") == "--per-user-to (--seen none)"
     assert as_options("columns={'user': ...}") == "--user COLUMN"
     assert as_options("recsys.explain(a, b) says what differs.") == "`recsys explain` says what differs."
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import recsys
+from recsys.models import save_model
 
 A = "user,item,score\nu1,a,3\nu1,b,2\nu2,c,1\n"
 B = "user,item,rank\nu1,b,1\nu1,c,2\n"
@@ -82,3 +83,40 @@ def test_one_file_is_not_fused(command, files):
 def test_an_input_is_not_overwritten(command, files):
     result = command("fuse", files / "a.csv", files / "b.csv", "-o", files / "a.csv")
     assert "would overwrite an input file" in result.output
+
+
+def test_a_model_is_fused_with_lists(command, files):
+    matrix = [[5.0, 4.0, 3.0], [1.0, 2.0, 3.0], [1.0, 1.0, 2.0]]
+    model = recsys.Scores(matrix, user_ids=["u1", "u2", "u3"], item_ids=["a", "b", "c"])
+    path = save_model(files / "m.npz", model)
+    (files / "train.csv").write_text("user,item\nu1,a\nu9,c\n")
+    fused = ("fuse", files / "a.csv", path, "-o", files / "fused.csv")
+    result = command(*fused, "--train", files / "train.csv")
+    assert result.exit_code == 0, result.output
+    expected = recsys.fuse(
+        [files / "a.csv", recsys.recommend(model, 2, users=["u1", "u2"], seen={"u1": ["a"]})], "rrf"
+    )
+    ours = recsys.read_file(files / "fused.csv", "lists")
+    assert ours.to_frame().equals(expected.to_frame())
+    assert "what users had before is ranked, too; --train FILE" in command(*fused, "-k", "1").stderr
+    two = command("fuse", path, path, "-k", "1", "--train", files / "train.csv")
+    assert [line.split(",")[:2] for line in two.stdout.splitlines()[1:]] == [
+        ["u1", "b"],
+        ["u2", "c"],
+        ["u3", "c"],
+    ]
+    assert "-k N says how many" in command("fuse", path, path).stderr
+    assert "for models among the files" in command("fuse", files / "a.csv", files / "b.csv", "-k", "3").stderr
+    assert (
+        "recsys.recommend makes its lists"
+        in command(
+            *fused, "--tune-on", path, "--tune-on", path, "--truth", files / "truth.csv", "--method", "wsum"
+        ).stderr
+    )
+
+
+def test_files_that_share_no_user_are_told(command, files):
+    (files / "other.csv").write_text(A.replace("u1", "1").replace("u2", "2"))
+    result = command("fuse", files / "a.csv", files / "other.csv")
+    assert result.exit_code == 0
+    assert f"warning: none of the 2 users of {files / 'a.csv'} have a list in another run" in result.stderr

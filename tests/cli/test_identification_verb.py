@@ -54,6 +54,16 @@ def test_questions_are_written_and_their_answers_read(run, tmp_path):
     assert "recbole = cornac = evidently" in done.stdout
 
 
+def test_one_published_number_is_a_file_of_one_line(run, tmp_path):
+    row = {"run": {"u": [["a", 0.9], ["b", 0.8]]}, "truth": {"u": {"b": 1, "c": 1, "d": 1}}, "k": 2}
+    (tmp_path / "a.jsonl").write_text(json.dumps({**row, "value": 0.25}))
+    done = run("identify", "-m", "map", "--answers", "a.jsonl")
+    assert done.exit_code == 0
+    assert "map: 1 probe answered" in done.stdout
+    (tmp_path / "a.jsonl").write_text(json.dumps({**row, "k": 0, "value": 0.25}))
+    assert run("identify", "-m", "map", "--answers", "a.jsonl").exit_code == 3
+
+
 def test_what_fits_nothing_fails_and_says_where(run):
     done = run("identify", "-m", "mrr", "--", sys.executable, "evaluator.py")
     assert done.exit_code == 1

@@ -170,6 +170,13 @@ def test_fingerprints_are_checked(place):
         ("n = 2", 'columns = "x"', 7, "data.columns"),
         ('interactions = "events.csv"', 'test = "events.csv"', 7, "nothing to split"),
         ('[split]\nhow = "leave_last"\nn = 2\n', "", 4, "no [split]"),
+        ("[split]", 'repeats = "last"\n[split]', 7, "repeats"),
+        (
+            'interactions = "events.csv"\n\n[split]\nhow = "leave_last"\nn = 2\n',
+            'test = "events.csv"\nrepeats = "first"\n',
+            4,
+            "repeats is for interactions",
+        ),
         ('baseline = "random"', 'baseline = "random"\nhalf_life = 3', 21, "half_life"),
         ('baseline = "random"', 'baseline = "recent"', 21, "half_life"),
         ('lists = "lists.csv"', 'lists = "lists.csv"\nuser_ids = "users.txt"', 21, "user_ids"),
@@ -343,7 +350,8 @@ def test_errors_speak_of_settings_and_name_the_model(place):
     """`recsys run` has no --user-ids: the protocol has user_ids."""
     done = run_changed(place, 'user_ids = "users.txt"\n', "")
     assert done.exit_code == 3
-    assert "line 27: no user of the truth ('u00', …) has a row in the model ('0', …)" in done.stderr
+    assert "line 27: user 'u00' of the truth does not exist in the model, which has 40" in done.stderr
+    assert 'as an array user_ids, or pass user_ids = "FILE".' in done.stderr
     pd.read_csv(place / "lists.csv").rename(columns={"user": "who"}).to_csv(place / "lists.csv", index=False)
     done = run_changed(place, "seed = 7", "seed = 8")
     assert "[models.NAME.columns]" in done.stderr

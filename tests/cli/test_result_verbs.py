@@ -125,6 +125,24 @@ def test_explain(run):
     assert run("explain", "default", "nonsense").exit_code == 2
 
 
+def test_explain_with_a_decision_changed_on_both_sides(run):
+    pd.read_csv("truth.csv").assign(grade=np.tile([1, 5], 150)).to_csv("truth.csv", index=False)
+    data = ("--lists", "new.csv", "--truth", "truth.csv", "-m", "dcg@2")
+    done = run("explain", "default", "rectools", *data, "--set", "relevant_from=4")
+    ends = [
+        recsys.evaluate(
+            "new.csv", "truth.csv", "dcg@2", conventions=recsys.Conventions.of(name).but(relevant_from=4.0)
+        )["dcg@2"]
+        for name in ("default", "rectools")
+    ]
+    assert done.stdout.startswith("default but relevant_from=4 -> rectools but relevant_from=4\n")
+    assert "- gain: dcg@2 {:.4f} -> {:.4f}, ".format(*ends) in done.stdout
+    assert "'nonsense'" in run("explain", "default", "rectools", "--set", "nonsense=3").stderr
+    assert "--conventions" in run("explain", "default", "rectools", "--conventions", "lenskit").stderr
+    save_results(run)
+    assert "a saved result" in run("explain", "old.json", "rectools", "--set", "ties=worst").stderr
+
+
 def test_history(run):
     save_results(run)
     done = run("history", ".", "-m", "hit@1")
@@ -239,7 +257,7 @@ def test_factors_are_two_files(run):
 
 def test_compare_answers_what_else_it_is_asked(run):
     save_results(run)
-    margins = ("--margin", "0.9", "--no-worse-than", "0.05", "--rope", "0.01")
+    margins = ("--margin", "0.2", "--no-worse-than", "0.05", "--rope", "0.01")
     arguments = ("--baseline", "old", "-m", "hit@1", *margins)
     (row,) = json.loads(run("compare", "old.json", "new.json", *arguments, "--json").stdout)["rows"]
     assert {name for name in row if "equivalen" in name or "worse" in name or "better" in name}

@@ -512,3 +512,33 @@ def test_a_damaged_or_foreign_file_is_refused_with_what_was_found(world, tmp_pat
 def test_the_option_it_once_had_still_names_the_file(world, tmp_path):
     assert call("train", "random", world / "train.csv", "--out", tmp_path / "m.npz", "-q").exit_code == 0
     assert "--out " not in call("train", "random", "--help").stdout
+
+
+def test_factors_without_ids_are_rows_and_inspect_says_so(tmp_path):
+    matrices = {"U": np.eye(2), "V": np.array([[1.0, 0.0], [3.0, 1.0], [2.0, 5.0]])}
+    np.savez(tmp_path / "m.npz", **matrices)
+    done = call("inspect", "1", tmp_path / "m.npz", "--csv")
+    assert done.stdout.splitlines()[1].startswith("1,2,5.0")
+    assert "m.npz holds no user ids, so users are rows, which count from 0; --user-ids FILE" in done.stderr
+    (tmp_path / "truth.csv").write_text("user,item\n1,3\n2,1\n")
+    done = call("inspect", "1", tmp_path / "m.npz", "--truth", tmp_path / "truth.csv")
+    assert done.exit_code == 3
+    assert "user '2' of the truth does not exist in the model, which has 2 users, ids 0 to 1" in done.stderr
+    for users, items in (([1, 2], [1, 2, 3]), (["1", "2"], ["1", "2", "3"])):
+        np.savez(tmp_path / "ids.npz", **matrices, user_ids=np.array(users), item_ids=np.array(items))
+        for kind in ("str", "int", "auto"):
+            done = call("inspect", "2", tmp_path / "ids.npz", "--csv", "--ids", kind)
+            assert done.stdout.splitlines()[1].startswith("1,3,5.0")
+            assert done.stderr == ""
+
+
+def test_evaluate_factors_takes_the_ids_beside_them(tmp_path):
+    np.savez(tmp_path / "U.npz", U=np.eye(2), user_ids=np.array(["ann", "ben"]))
+    np.savez(
+        tmp_path / "V.npz", V=np.array([[1.0, 0.0], [3.0, 1.0], [2.0, 5.0]]), item_ids=np.array([1, 2, 3])
+    )
+    (tmp_path / "truth.csv").write_text("user,item\nann,1\nben,3\n")
+    factors = ("--factors", tmp_path / "U.npz", tmp_path / "V.npz", "--truth", tmp_path / "truth.csv")
+    done = call("evaluate", *factors, "-m", "mrr", "--csv")
+    assert done.exit_code == 0, done.output
+    assert float(done.stdout.splitlines()[1].split(",")[1]) == pytest.approx((1 / 3 + 1) / 2)

@@ -445,7 +445,13 @@ def test_a_gap_no_user_changes_is_a_gap_and_catalogues_that_differ_are_said():
     }
     found = recsys.compare(sides, baseline="narrow")
     assert found["wide", "coverage@1"].verdict.startswith("better: +100.0%")
-    assert "catalogues differ (narrow 2, wide 1 items)" in repr(found)
+    shown = "higher: +100.0%"  # more coverage is no merit as such
+    assert shown in repr(found)
+    assert found.to_frame()["verdict"][0].startswith(shown)
+    assert json.loads(found.to_json())["rows"][0]["verdict"].startswith(shown)
+    caution = next(one for one in found.cautions if one.code == "catalogues_differ")
+    assert caution.sentence.startswith("catalogues differ (narrow 2, wide 1 items), so that coverage@1 ")
+    assert str(caution) in repr(found)
     same = {name: evaluated(seed, 0.3, ["coverage@5"]) for name, seed in (("a", 1), ("b", 2))}
     assert "catalogues differ" not in repr(recsys.compare(same))
 
@@ -678,3 +684,20 @@ def test_results_of_users_with_other_kinds_of_ids_are_explained_without_counting
     words = "different users: 0 only in the first result, 1 only in the second"
     assert words in str(recsys.explain(fewer, numbers))
     assert "different users" not in str(recsys.explain(text, numbers))
+
+
+def test_a_margin_that_no_model_can_fail_is_refused_or_noted():
+    truth = {u: {0} for u in range(200)}
+
+    def result(at):
+        lists = {u: [*range(1, at + u % at), 0, *range(at + u % at, 40)] for u in truth}
+        return recsys.evaluate(lists, truth, ["mrr", "average_rank"], complete=True)
+
+    results = {"old": result(3), "new": result(5)}
+    for option in ("margin", "no_worse_than"):
+        with pytest.raises(InputError, match=f"{option}=1 asks nothing of mrr: the value is 0.2"):
+            recsys.compare(results, "old", ["mrr"], **{option: 1})
+        both = recsys.compare(results, "old", **{option: 3})
+        assert f"{option}=3 asks nothing of mrr" in str(both)
+        assert f"{option}=3 asks nothing of average_rank" not in str(both)
+        assert "asks nothing" not in str(recsys.compare(results, "old", ["mrr"], **{option: 0.1}))

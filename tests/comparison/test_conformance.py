@@ -131,6 +131,14 @@ def test_one_number_or_one_per_user_is_compared_with_what_the_standard_has_of_it
         assert (outcome.verdict == "passed") == same
 
 
+@pytest.mark.parametrize("tolerance", [math.inf, math.nan, -1e-9, "1e-9"])
+def test_a_tolerance_is_a_finite_number(tolerance):
+    with pytest.raises(InputError, match="tolerance is"):
+        recsys.conform(a_half, "recall", decisions=[], tolerance=tolerance)
+    with pytest.raises(InputError, match="tolerance is"):
+        recsys.identify(a_half, "recall", tolerance=tolerance)
+
+
 def test_which_vectors_are_asked_is_checked():
     assert {vector.metric for vector in ask_for("f1, hit_rate", ())} == {"f", "hit"}
     assert {*ask_for(["user_rmse"], None)[0].params} == set()

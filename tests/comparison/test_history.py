@@ -149,3 +149,67 @@ def test_nights_that_are_much_alike_are_said():
     step = np.concatenate([rng.normal(0.3, 0.01, 50), rng.normal(0.2, 0.01, 50)])
     assert "mrr went from 0.30" in str(in_words(step))
     assert "alike" not in str(in_words(step))
+
+
+def nights_of(folder, *kinds):
+    """16 nights of one model under these conventions in turn: (how many nights, keywords of evaluate)."""
+    rng, truth = np.random.default_rng(0), {u: {1: 5, 2: 3} for u in range(300)}
+    keywords = [options for count, options in kinds for _ in range(count)]
+    for number, options in enumerate(keywords):
+        lists = {u: rng.permutation([1, 2, 3, 4, 5]).tolist() for u in truth}
+        result = recsys.evaluate(lists, truth, ["recall@1", "coverage@1"], **options)
+        result.run = {"finished": f"2026-01-{number + 1:02d}"}
+        record(folder, result, "als")
+    return history(folder)
+
+
+FROM_4 = {"conventions": {"relevant_from": 4}}
+
+
+def test_other_conventions_are_no_new_level(tmp_path):
+    made = nights_of(tmp_path, (10, FROM_4), (6, {}))
+    assert made.changes() == {}
+    assert made.too_few_nights() == {("als", "recall@1"): 6}
+    shown = str(made)
+    assert shown.count("not compared\n") == 10
+    said = "als: recall@1: the conventions are others since 2026-01-11 (relevant_from: 4.0, now None), so"
+    (note,) = made.notes()
+    assert note == f"{said} 10 nights are shown and not compared"
+    document = json.loads(made.to_json())
+    assert document["notes"] == [note]
+    found = [
+        night["decisions"]["relevant_from"] for night in document["nights"] if night["metric"] == "recall@1"
+    ]
+    assert found == [4.0] * 10 + [None] * 6
+    # coverage does not read which items are relevant: all its nights are compared.
+    assert [len(nights) for _, nights in made.comparable()] == [16, 6]
+
+
+def test_nights_of_the_same_conventions_are_compared_past_an_odd_one(tmp_path):
+    made = nights_of(tmp_path, (9, {}), (1, FROM_4), (1, {"aggregate": "p90"}), (5, {}))
+    assert made.too_few_nights() == {}
+    assert made.changes() == {}
+    (note,) = made.notes()
+    assert (
+        "since 2026-01-12 (aggregate: p90, now mean; some nights differ in other ways), so 2 nights are"
+        in note
+    )
+
+
+def test_a_change_is_found_among_the_nights_of_the_newest_conventions():
+    nights = [
+        Night(
+            f"{i:02}",
+            "als",
+            "mrr",
+            value,
+            value,
+            value,
+            9,
+            f"{i}.json",
+            {"gain": "exp2" if i < 4 else "grade"},
+        )
+        for i, value in enumerate([0.9] * 4 + [0.3, 0.31] * 5 + [0.2, 0.21] * 5)
+    ]
+    ((found, change),) = ResultHistory(nights).changes()["als", "mrr"]
+    assert (found.finished, change.at) == ("14", 10)

@@ -73,6 +73,41 @@ def test_equal_scores_of_plain_dicts_are_taken_from_the_end():
     assert ranx.evaluate(qrels, run, "mrr") == 0.5
 
 
+INFINITE = {"q": {"a": 0.9, "b": -np.inf, "c": 0.5}, "r": {"a": np.inf, "b": 0.5, "c": -np.inf}}
+
+
+@pytest.mark.parametrize("run", [Run(INFINITE), INFINITE])
+def test_infinite_scores_have_a_place(run):
+    judged = {"q": {"b": 1}, "r": {"b": 1}}
+    found = ranx.evaluate(
+        judged if isinstance(run, dict) else Qrels(judged), run, ["mrr", "bpref", "hits-l0"]
+    )
+    assert (found["mrr"], found["bpref"], found["hits-l0"]) == ((1 / 3 + 1 / 2) / 2, 1.0, 1.0)
+    assert ranx.evaluate({"q": {"a": 1}}, {"q": {"a": np.float32(-np.inf), "b": 0.1}}, "mrr") == 0.5
+
+
+def test_runs_with_infinite_scores_are_fused_but_not_normalised():
+    runs = [Run(INFINITE), Run({"q": {"a": 0.1, "d": 0.2}, "r": {"b": 1.0}})]
+    fused = ranx.fuse(runs, method="rrf")
+    assert (list(fused["q"]), list(fused["r"])) == (["a", "d", "c", "b"], ["b", "a", "c"])
+    assert fused.run == ranx.fusion.rrf(runs).run
+    assert list(ranx.fuse(runs, norm=None, method="sum")["q"]) == ["a", "c", "d", "b"]
+    assert list(ranx.fuse(runs, norm="rank", method="sum")["q"])[-1] == "b"
+    assert ranx.optimize_fusion(Qrels({"q": {"b": 1}, "r": {"b": 1}}), runs, None, "rrf") == {"k": 100}
+    assert ranx.normalize(runs[0], "rank")["q"] == pytest.approx({"a": 1.0, "c": 2 / 3, "b": 1 / 3})
+    for call in (lambda: ranx.fuse(runs, method="sum"), lambda: ranx.normalize(runs[0])):
+        with pytest.raises(InputError, match="the score -inf in row 1"):
+            call()
+
+
+def test_values_of_a_run_are_added_to_those_it_has():
+    run = Run(RUN)
+    run.scores["mrr"]["own"] = 0.25
+    ranx.evaluate(Qrels(QRELS), run, "mrr")
+    assert run.scores["mrr"] == {"q1": 0.5, "q2": 0.5, "own": 0.25}
+    assert isinstance(run.scores["mrr"]["q1"], np.float64)
+
+
 def test_values_per_query_are_in_the_order_of_their_ids_and_kept():
     run = Run({query: RUN[query] for query in ("q2", "q1")})
     values = ranx.evaluate(Qrels(QRELS), run, "mrr", return_mean=False)
@@ -190,6 +225,31 @@ def test_a_report_names_who_is_better_than_whom():
     assert report.to_dataframe().columns.tolist() == ["model_names", "mrr", "ndcg@1"]
     with pytest.raises(UnknownNameError, match="student"):
         ranx.compare(qrels, [good, bad], "mrr", stat_test="studnet")
+
+
+def test_a_report_of_more_models_than_letters_names_them_all():
+    qrels = Qrels({f"q{n}": {"a": 1} for n in range(30)})
+    runs = [
+        Run(
+            {f"q{n}": {"a": 1.0, "b": 0.0 if n % 9 < (27 - at) // 3 else 2.0} for n in range(30)},
+            name=f"m{at}",
+        )
+        for at in range(28)
+    ]
+    report = ranx.compare(qrels, runs, "mrr", max_p=0.05)
+    rows = [line.split()[:2] for line in report.to_table().splitlines()[2:]]
+    assert rows[25:] == [["z", "m25"], ["aa", "m26"], ["ab", "m27"]]
+    assert all(f"m{at} &" in report.to_latex() for at in range(28))
+    # "ab" without a comma could be two models.
+    assert report.get_superscript_for_latex("m0", "mrr") == ",".join([*"efghijklmnopqrstuvwxyz", "aa", "ab"])
+    assert report.get_superscript_for_table("m0", "mrr").endswith("ʸ,ᶻ,ᵃᵃ,ᵃᵇ")
+    assert report.get_phantoms_for_latex("m0", "mrr") == "b,c,d"
+
+
+def test_nothing_is_bold_where_every_score_is_0():
+    runs = [Run({"q": {"x": 1.0}, "r": {"x": 1.0}}, name=name) for name in "ab"]
+    report = ranx.compare(Qrels({"q": {"a": 1}, "r": {"a": 1}}), runs, "mrr")
+    assert r"\textbf{0" not in report.to_latex()
 
 
 def test_metrics_on_arrays():

@@ -51,6 +51,16 @@ def test_a_file_of_an_unknown_kind_or_with_another_number_of_columns(tmp_path):
         Qrels.from_file(str(tmp_path / "qrels.json"))
 
 
+@pytest.mark.parametrize("name", ["run.json", "run.trec", "run.gz", "run.parquet"])
+def test_a_missing_file_is_a_file_not_found(name, tmp_path):
+    for kind in (Run, Qrels):
+        with pytest.raises(FileNotFoundError, match=r"there is no file .* Check the path") as caught:
+            kind.from_file(str(tmp_path / name))
+        assert isinstance(caught.value, FileError)
+    with pytest.raises(FileNotFoundError):
+        ranx.io.load_json(str(tmp_path / name))
+
+
 def test_lz4_says_which_packages_it_needs(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "cbor2", None)
     path = str(tmp_path / "run.lz4")
@@ -99,6 +109,18 @@ def test_what_is_tried_and_of_equal_ones_the_last(method, settings, best, tried)
     assert {name: np.asarray(value).tolist() for name, value in found.items()} == best
     assert report.configs == tried
     assert isinstance(found.get("probs"), np.ndarray) == (method == "probfuse")
+
+
+def test_a_step_beyond_1_is_not_tried_where_parameters_are_shares():
+    for method in ("rbc", "logn_isr"):
+        _, report = ranx.optimize_fusion(QRELS, RUNS, None, method, step=0.3, return_optimization_report=True)
+        assert report.configs == ["0.0", "0.3", "0.6", "0.9"]
+    _, report = ranx.optimize_fusion(
+        QRELS, RUNS, None, "gmnz", step=0.5, max_gamma=2.0, return_optimization_report=True
+    )
+    assert float(report.configs[-1]) >= 2.0
+    with pytest.raises(TypeError, match="phi=2 is not between 0 and 1"):
+        ranx.fuse(RUNS, method="rbc", params={"phi": 2})
 
 
 def test_log_odds_of_bayesfuse_are_those_of_the_mean_of_each_part():

@@ -62,6 +62,39 @@ def test_items_without_a_distance_are_named():
         calc_metrics(asked, RECO)
 
 
+def test_tables_without_rows_or_without_common_users_have_the_values_of_rectools():
+    over_truth = {
+        "mrr": metric("MRR"), "p": metric("Precision", r_precision=False), "seen": metric("CoveredUsers"),
+        "pap": metric("PAP", insufficient_handling="ignore"),
+    }  # fmt: skip
+    assert all(map(math.isnan, calc_metrics(over_truth, RECO, INTERACTIONS[:0]).values()))
+    nobody = INTERACTIONS.assign(user_id=["x", "y"])
+    serendipity = {"s": metric("Serendipity")}
+    for truth in (nobody, INTERACTIONS[:0]):
+        assert calc_metrics(serendipity, RECO, truth, INTERACTIONS, ["a", "b"]) == {"s": 0.0}
+    assert calc_metrics({"seen": over_truth["seen"]}, RECO, nobody) == {"seen": 0.0}
+    shown = {
+        "mean": metric("MeanInvUserFreq"), "share": metric("UnrepeatedReco", deep=True),
+        "few": metric("SufficientReco", deep=False), **serendipity,
+    }  # fmt: skip
+    found = calc_metrics(shown, RECO[:0], INTERACTIONS, INTERACTIONS, ["a", "b"])
+    assert all(map(math.isnan, found.values()))
+    assert calc_metrics({"few": shown["few"]}, RECO.assign(rank=9)) == {"few": 0.0}
+    twice = pd.concat([RECO, RECO.assign(rank=2)])
+    assert calc_metrics({"once": metric("UnrepeatedReco", deep=False)}, twice) == {"once": 0.0}
+
+
+def test_items_shown_are_a_whole_number_and_their_share_is_not():
+    asked = {
+        "items": metric("CatalogCoverage", normalize=False),
+        "share": metric("CatalogCoverage", normalize=True),
+    }
+    for reco, n_items in ((RECO, 2), (RECO[:0], 0)):
+        found = calc_metrics(asked, reco, catalog=["a", "b", "c", "d"])
+        assert found == {"items": n_items, "share": n_items / 4}
+        assert [type(value) for value in found.values()] == [int, float]
+
+
 def test_lists_that_repeat_an_item_and_lists_too_short():
     twice = pd.concat([RECO, RECO.tail(1).assign(rank=2)])
     deep, plain = (metric("UnrepeatedReco", deep=flag) for flag in (True, False))

@@ -36,6 +36,37 @@ def test_a_failed_batch_is_not_kept():
     assert metric.compute() == face.RetrievalMAP()(PREDS, TARGET, INDEXES)
 
 
+def test_a_metric_is_moved_copied_and_counts_its_updates():
+    metric = face.RetrievalMRR()
+    assert metric.to("cpu") is metric
+    assert (metric.device, metric.update_count, metric.update_called) == (torch.device("cpu"), 0, False)
+    metric(PREDS[:3], TARGET[:3], INDEXES[:3])
+    copied = metric.clone()
+    copied.update(PREDS[3:], TARGET[3:], INDEXES[3:])
+    assert (metric.update_count, copied.update_count, copied.update_called) == (1, 2, True)
+    assert (metric.compute().item(), copied.compute().item()) == (1.0, 0.75)
+    copied.reset()
+    assert (copied.update_count, metric.update_count) == (0, 1)
+    flags = metric.higher_is_better, metric.is_differentiable, metric.full_state_update
+    assert flags == (True, False, False)
+
+
+@pytest.mark.parametrize("name", face.__all__)
+@pytest.mark.parametrize("aggregation", ["mean", lambda values, dim: values.amax(dim or 0)])
+def test_results_are_on_the_device_that_was_asked_for(name, aggregation):
+    metric = getattr(face, name)(aggregation=aggregation, empty_target_action="skip")
+    metric.update(PREDS, TARGET, INDEXES)
+    if name == "RetrievalRecallAtFixedPrecision":  # it compares numbers, and those of "meta" have none
+        return
+    for target in (TARGET, TARGET & False):
+        metric.reset()
+        metric.update(PREDS, target, INDEXES)
+        found = metric.to(torch.device("meta")).compute()
+        assert {value.device.type for value in (found if isinstance(found, tuple) else (found,))} == {"meta"}
+        metric.update(PREDS, target, INDEXES)
+        assert metric.device.type == "cpu"
+
+
 def test_equal_scores_have_the_expectation_over_their_orders():
     flat, target = torch.full((4,), 0.5), torch.tensor([1, 0, 0, 0])
     assert face.RetrievalHitRate(top_k=1)(flat, target, torch.zeros(4).long()).item() == 0.25

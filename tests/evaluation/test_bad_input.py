@@ -590,6 +590,21 @@ def test_no_user_on_both_sides_is_refused():
         run({1: ["a"]}, {2: ["a"]})
 
 
+def test_ids_that_are_the_same_whole_numbers_are_named(tmp_path):
+    words = "As whole numbers '2.0' and '2' are the same user: read both files with ids='int'"
+    with pytest.raises(InputError, match=words):
+        run({"2.0": ["a"], "3.0": ["a"]}, {"2": ["a"], "4": ["a"]})
+    with pytest.raises(InputError, match="Check that both sides use the same user ids"):
+        run({"2.5": ["a"]}, {"2": ["a"]})
+    model = recsys.Factors(np.eye(1), np.eye(1), user_ids=["2"], item_ids=["a"])
+    with pytest.raises(InputError, match=r"As whole numbers '2' and '2\.0' are the same user"):
+        run(model, {"2.0": ["a"]})
+    (tmp_path / "lists.csv").write_text("user,item\n2.0,7\n")
+    (tmp_path / "truth.csv").write_text("user,item\n2,7\n")
+    with pytest.warns(recsys.errors.FloatIdWarning, match=r"user ids of .*lists\.csv: '2\.0' and others"):
+        assert recsys.evaluate(tmp_path / "lists.csv", tmp_path / "truth.csv", ["mrr"], ids="int")["mrr"] == 1
+
+
 def test_repeats_in_a_list_are_counted():
     result = run({1: ["a", "b", "a", "a"], 2: ["c", "c"]}, metrics="hits@9")
     assert result["hits@9"] == 1

@@ -77,6 +77,22 @@ def model_with_train(**keywords):
     return recsys.evaluate(factors(), truth, ["recall@5"], train=train, **keywords)
 
 
+def with_coverage(**keywords):
+    """Two results, of which one shows items of the lower half of the catalogue only."""
+    return {
+        name: recsys.evaluate(
+            lists_of(5, 60, n_items=n), truth_of(60, n_items=50), ["recall@5", "coverage@5"], **keywords
+        )
+        for name, n in (("a", 50), ("b", 100))
+    }
+
+
+def seen_before(n: int, model=None, **keywords):
+    """An evaluation in which each user has seen n of the four relevant items."""
+    truth, seen = ({u: set(range(size)) for u in range(12)} for size in (4, n))
+    return recsys.evaluate(factors() if model is None else model, truth, ["recall@5"], seen=seen, **keywords)
+
+
 SPEAKS = {
     "ids_are_not_rows": [
         lambda: recsys.evaluate(factors(), world(1)[0], ["recall@5"], seen=world(1)[1]),
@@ -89,6 +105,7 @@ SPEAKS = {
         lambda: recsys.evaluate(lists_of(20), truth_of(), ["ndcg@50"]),
         lambda: recsys.evaluate(lists_of(20), truth_of(), ["recall@10", "ndcg@50"], catalogue=1000),
         lambda: recsys.evaluate({**lists_of(20), 3: [1, 2], 4: []}, truth_of(), ["ndcg@21"]),
+        lambda: recsys.evaluate({**lists_of(10), 3: list(range(11))}, truth_of(), ["hit@50"]),
     ],
     "relevant_from_unset": [
         lambda: recsys.evaluate(LISTS, RATINGS, ["ndcg@5"]),
@@ -128,9 +145,23 @@ SPEAKS = {
         lambda: recsys.evaluate(
             TEXT, {u: {items[0] + " "} for u, items in TEXT.items()} | {"u0": {"item 0"}}, ["mrr"]
         ),
+        lambda: recsys.evaluate(
+            {"a": [str(n) for n in range(20)]}, {"a": ["3", *(f"{n}.0" for n in range(4, 9))]}, ["mrr"]
+        ),
         lambda: recsys.evaluate({"Jose\u0301": ["a"], "b": ["b"]}, {"Jos\u00e9": {"a"}, "b": {"b"}}, ["mrr"]),
     ],
     "training_items_ranked": [model_with_train],
+    "truth_already_seen": [
+        lambda: seen_before(2),
+        lambda: seen_before(4, lists_of(5)),
+        lambda: recsys.evaluate(
+            factors(),
+            RATINGS,
+            ["recall@5"],
+            conventions={"relevant_from": 4},
+            seen=RATINGS[RATINGS["rating"] > 3],
+        ),
+    ],
     "pairs_read_as_lists": [
         lambda: recsys.evaluate(
             {u: [1, 2] for u in range(1000, 1040)},
@@ -196,6 +227,11 @@ SPEAKS = {
                 for name, n in (("a", 5), ("b", 6))
             }
         ),
+    ],
+    "catalogues_differ": [
+        lambda: recsys.compare(with_coverage()),
+        lambda: recsys.compare(with_coverage(), metrics=["coverage@5"]),
+        lambda: recsys.gate(*with_coverage().values(), {"coverage@5": "5%"}),
     ],
 }
 
@@ -266,6 +302,7 @@ SILENT = {
             {u: [1, 2, 3] for u in range(50)}, {u: {u, 1, 2, 3} for u in range(50)}, ["mrr"]
         ),
         lambda: recsys.evaluate(TEXT, {u: {items[0]} for u, items in TEXT.items()}, ["mrr"]),
+        lambda: recsys.evaluate({"a": ["v1", "v2", "3.0"]}, {"a": {"v1.0", "v2", "3.0"}}, ["mrr"]),
         lambda: recsys.evaluate(factors(), world(0)[0], ["recall@5"], seen={}),
     ],
     "training_items_ranked": [
@@ -273,6 +310,18 @@ SILENT = {
         lambda: model_with_train(seen={}),
         lambda: recsys.evaluate(factors(), world(0)[0], ["recall@5"]),
         lambda: recsys.evaluate(lists_of(5), truth_of(), ["novelty@5"], train=truth_of()),
+    ],
+    "truth_already_seen": [
+        lambda: seen_before(1),
+        lambda: seen_before(4, conventions={"seen_truth": "drop"}),
+        lambda: seen_before(4, {u: range(4) for u in range(12)}),
+        lambda: recsys.evaluate(
+            factors(),
+            RATINGS,
+            ["recall@5"],
+            conventions={"relevant_from": 4},
+            seen=RATINGS[RATINGS["rating"] < 4],
+        ),
     ],
     "pairs_read_as_lists": [
         lambda: recsys.evaluate(
@@ -309,6 +358,11 @@ SILENT = {
                 for name, n in (("a", 5), ("b", 6))
             }
         ),
+    ],
+    "catalogues_differ": [
+        lambda: recsys.compare(with_coverage(), metrics=["recall@5"]),
+        lambda: recsys.compare(with_coverage(catalogue=100)),
+        lambda: recsys.gate(*with_coverage().values(), {"recall@5": "5%"}),
     ],
 }
 
@@ -364,6 +418,14 @@ def test_cautions_are_silenced(choice):
     assert codes(recsys.compare(pair)) == ["k_beyond_lists"] * 2
     assert recsys.compare(pair, cautions=choice).cautions == ()
     assert recsys.compare(pair, cautions=choice).pairs().cautions == ()
+
+
+def test_ids_that_look_alike_are_told_apart_by_their_code_points():
+    lists, truth = {"Jose\u0301": ["a"], "b": ["b"]}, {"Jos\u00e9": {"a"}, "b": {"b"}}
+    (caution,) = recsys.evaluate(lists, truth, ["mrr"]).cautions
+    assert "which differ in their Unicode form ('Jos\\xe9' and 'Jose\\u0301')" in caution.sentence
+    (caution,) = recsys.evaluate({"a ": ["x"], "b": ["x"]}, {"a": {"x"}, "b": {"x"}}, ["mrr"]).cautions
+    assert caution.sentence.endswith("such as 'a' and 'a '")
 
 
 def test_other_silences_are_errors():

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self
@@ -406,6 +407,37 @@ def test_equal_scores_are_ordered_as_in_memory(tmp_path, pieces_of):
             conventions={"ties": ties},
         )
         assert found.counts["tied"]
+    given = {"metrics": ["recall@3"], "conventions": {"ties": "given"}, "memory": "2GB"}
+    with pytest.raises(InputError, match=r"user .* has equal scores .* and beyond memory .* rows have none"):
+        recsys.evaluate(str(tmp_path / "lists.csv"), str(tmp_path / "truth.csv"), **given)
+    lists["score"] = lists["score"] + np.arange(len(lists)) / len(lists)
+    lists.to_csv(tmp_path / "lists.csv", index=False)
+    assert_same_with(
+        tmp_path, str(tmp_path / "lists.csv"), str(tmp_path / "truth.csv"), BROAD, conventions="ranx"
+    )
+
+
+def test_notes_warnings_and_cautions_count_all_pieces_and_come_once(tmp_path, pieces_of):
+    world = small_world()
+    lists, truth = tables(world)
+    lists, tied = lists[lists["rank"] != 2], lists.rename(columns={"rank": "score"}).assign(score=1.0)
+    truth = truth.astype({"user": float})
+    truth.to_parquet(tmp_path / "truth.parquet")
+    asked = {"metrics": ["mrr"], "by": {user: "a" if at % 9 else None for at, user in enumerate(world.cases)}}
+    pieces_of(130)
+    for name, table in {"lists": lists, "tied": tied}.items():
+        table.to_parquet(tmp_path / f"{name}.parquet")
+        files = str(tmp_path / f"{name}.parquet"), str(tmp_path / "truth.parquet")
+        said = []
+        for given, memory in (((table, truth), {}), (files, {"memory": BIG})):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                result = recsys.evaluate(*given, **asked, **memory)
+            said.append((sorted(str(w.message) for w in caught), result.to_text(), result.cautions))
+        assert said[0] == said[1]
+        assert [one.code for one in result.cautions] == ["groups_left_out"]
+        assert len(said[0][0]) == (2 if name == "tied" else 1)
+        assert (f"ranks of {lists['user'].nunique()} users leave" in said[1][1]) == (name == "lists")
 
 
 def test_one_user_with_most_of_the_rows_is_a_piece_of_its_own(tmp_path, pieces_of):
@@ -585,6 +617,43 @@ def test_a_folder_that_holds_something_else_is_left_alone(tmp_path):
     for name in ("per_user", "checkpoint"):
         with pytest.raises(FileError, match="file"):
             recsys.evaluate(lists, truth, BROAD, memory=BIG, **{name: tmp_path / "file"})
+
+
+def test_a_saved_result_finds_its_rows_from_where_it_lies(tmp_path, pieces_of, monkeypatch):
+    pieces_of(130)
+    lists, truth = written(tmp_path / "data")
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    monkeypatch.chdir(tmp_path)
+    results = {}
+    for name, metrics in (("a", ["mrr", "hit@3"]), ("b", ["mrr", "hit@2"])):
+        results[name] = recsys.evaluate(lists, truth, metrics, memory=BIG, per_user=f"here/rows_{name}")
+        results[name].save(f"here/{name}.json", name=name)
+    whole = recsys.compare(results)
+    monkeypatch.chdir(here)
+    assert repr(recsys.compare({"a": "a.json", "b": "b.json"})) == repr(whole)
+    monkeypatch.chdir(tmp_path)
+    here.rename(there)
+    saved = {name: there / f"{name}.json" for name in results}
+    assert repr(recsys.compare(saved)) == repr(whole)
+    recsys.load(saved["a"]).save(tmp_path / "copy.json")
+    assert_same(recsys.load(tmp_path / "copy.json"), recsys.load(saved["a"]))
+    (there / "rows_a").rename(tmp_path / "away")
+    lost = recsys.load(saved["a"])
+    assert dict(lost) == dict(results["a"])
+    lost.save(tmp_path / "copy.json")  # where the rows should be is known all the same
+    for path in (saved["a"], tmp_path / "copy.json"):
+        for call in (lambda p: recsys.load(p).per_user, lambda p: recsys.compare([p, saved["b"]])):
+            with pytest.raises(NoRowsError, match=f"their folder {there / 'rows_a'} is not there"):
+                call(path)
+    shutil.copytree(there / "rows_b", there / "rows_a")
+    with pytest.raises(NoRowsError, match=r"rows_a holds another result by now\. Put that folder back"):
+        recsys.gate(saved["a"], saved["b"], {"mrr": "5%"})
+    (there / "rows_a" / "manifest.json").write_text("{")
+    with pytest.raises(NoRowsError, match=r"cannot be used: .*rows_a.* is no manifest"):
+        recsys.compare(saved)
+    (tmp_path / "away").rename(there / "again")
+    assert_same(recsys.load(there / "again"), recsys.evaluate(lists, truth, ["mrr", "hit@3"], ids="auto"))
 
 
 def test_a_folder_that_looks_like_a_checkpoint_is_left_alone(tmp_path):
@@ -926,6 +995,15 @@ def test_factors_of_memory_mapped_arrays(tmp_path, pieces_of):
         assert calls[-1] == (9, 9)
 
 
+def test_cautions_about_a_model_are_those_of_all_its_users(pieces_of):
+    model = recsys.Scores(np.random.default_rng(0).random((40, 12)))
+    truth = {user: [user % 11 + 1] for user in range(1, 40)}  # they count from 1
+    whole = recsys.evaluate(model, truth, ["mrr"], seen={})
+    pieces_of(1 << 30, users=7)
+    assert [one.code for one in whole.cautions] == ["ids_are_not_rows"]
+    assert recsys.evaluate(model, truth, ["mrr"], seen={}, memory=BIG).cautions == whole.cautions
+
+
 def test_scores_and_other_models(tmp_path, pieces_of):
     rng = np.random.default_rng(1)
     matrix = rng.standard_normal((30, 20))
@@ -1011,3 +1089,21 @@ print(peak, len(found.partial.sums))
     assert n_metrics == 6
     assert peak * 1024 < 450e6
     assert len(recsys.load(tmp_path / "out").per_case) == 400_000
+
+
+def test_a_folder_of_rows_gets_a_name_and_facts(tmp_path):
+    lists, truth = written(tmp_path)
+    rows = tmp_path / "rows"
+    result = recsys.evaluate(lists, truth, ["recall@3"], memory="64GB", per_user=rows)
+    assert recsys.load(rows).name is None
+    finished = recsys.load(rows).run["finished"]
+    result.save(rows, name="als", commit="1f3a")
+    named = recsys.load(rows)
+    assert (named.name, named.run["commit"], named.run["finished"]) == ("als", "1f3a", finished)
+    assert named == result
+    with pytest.raises(InputError, match="the fact loss=nan"):
+        named.save(rows, name="als", loss=float("nan"))
+    recsys.evaluate(lists, truth, ["recall@2"], memory="64GB", per_user=rows)
+    with pytest.raises(FileError, match="holds another result by now"):
+        named.save(rows, name="als")
+    assert recsys.load(rows).name is None

@@ -178,3 +178,10 @@ def test_a_file_that_version_0_1_0_wrote_opens():
     }
     assert result.by["b"]["coverage@2"] == 0.25
     assert result.per_case.weights.tolist() == [1.0, 2.0, 0.5]
+
+
+def test_a_name_that_cannot_be_written_is_refused_and_nothing_is_left(tmp_path):
+    result = recsys.evaluate({1: [2]}, {1: {2}}, "mrr")
+    with pytest.raises(FileError, match="half of a letter"):
+        result.save(tmp_path / "result.json", name="\ud800")
+    assert not list(tmp_path.iterdir())

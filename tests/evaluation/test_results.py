@@ -182,7 +182,10 @@ def test_latex_escapes_every_special_sign():
 
 def test_one_is_counted_as_one():
     one = recsys.evaluate({1: [3, 3, 4]}, {1: {4}}, ["recall@3", "coverage@3"], catalogue=[3])
-    assert "\n1 item listed more than once\n" in str(one)
+    first = ": each counts at its first place, and its repeats take places as misses"
+    assert f"\n1 item listed more than once{first}\n" in str(one)
+    twice = str(one.under({"duplicates": "all"}))
+    assert "\n1 item listed more than once: each counts at all its places\n" in twice
     assert "catalogue: 1 item\n" in str(one)
     assert "catalogue: 3 items" in str(recsys.evaluate({1: [3, 4]}, {1: {5}}, ["coverage@3"]))
 

@@ -132,8 +132,11 @@ def test_ties_are_said_once(world):
     flat = recsys.Scores(np.zeros((3000, 200)))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        recsys.evaluate(flat, truth, ["ndcg@10"], stop_when=0.001)
-    assert sum(issubclass(w.category, TieWarning) for w in caught) == 1
+        found = recsys.evaluate(flat, truth, ["ndcg@10"], stop_when=0.001)
+        recsys.race({"a": flat, "b": flat}, truth, ["ndcg@10"])
+    words = [str(w.message).partition(" judged")[0] for w in caught if issubclass(w.category, TieWarning)]
+    assert words[0] == f"{found.counts['tied']:,} of {found.counts['found']:,}"
+    assert words == words[:1] * 3
 
 
 def test_a_new_model_is_held_against_a_result_that_is_there(world):

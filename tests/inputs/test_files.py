@@ -26,6 +26,7 @@ from recsys.cli.app import cli
 from recsys.errors import (
     ColumnError,
     FileError,
+    FloatIdWarning,
     IdTypeError,
     InputError,
     MissingExtraError,
@@ -357,8 +358,14 @@ def test_ids_as_numbers(put):
     zeros = put("b.csv", "user,item\n010,3\n9,4\n")
     assert read_table(zeros)[0].to_dict("list") == {"user": ["010", "9"], "item": [3, 4]}
     assert lists_of(read_file(zeros, ids="int")) == {9: [4], 10: [3]}
+    floats = put("d.csv", "user,item\n10.0,3\n-9.000,4\n")
+    with pytest.warns(FloatIdWarning, match=r"user ids of .*d\.csv: '-9\.000' and others"):
+        assert lists_of(read_file(floats, ids="int")) == {-9: [4], 10: [3]}
     for content, words in (
         ("1,3\n01,4\n", "two are the same"),
+        ("1,3\n2.5,4\n", "line 3: '2.5' is not a whole number"),
+        ("1,3\n2.,4\n", r"line 3: '2\.' is not a whole number"),
+        ("1,3\n9007199254740992.0,4\n", r"2\^53 or more"),
         ("x,3\n", "line 2: 'x' is not"),
         ("9999999999999999999,1\n", "64 bits"),
     ):
@@ -377,6 +384,7 @@ def test_json_ids(put):
     assert lists_of(read_file(path)) == {"1": ["3", "4"]}
     assert lists_of(read_file(path, ids="auto")) == {"1": ["3", "4"]}
     assert lists_of(read_file(path, ids="int")) == {1: [3, 4]}
+    assert lists_of(read_file(put("b.json", '{"1.0": ["3.00", "4"]}'), ids="int")) == {1: [3, 4]}
 
 
 def test_two_files_of_different_formats_match_each_other(put, tmp_path):
@@ -417,7 +425,7 @@ FAULTS = {
     "rank.csv": ("user,item,rank\nu,a,0\n", "line 2: the rank 0"),
     "ranks.csv": ("user,item,rank\nu,a,1\n\nu,b,1\n", "line 4: .*another item of that user"),
     "twice.csv": ("user,user,item\nu,v,a\n", "'user' occurs twice"),
-    "nothing.csv": ("1,2,3\n4,5,6\n", "no column was recognised as the user"),
+    "nothing.csv": ("1,2,3\n4,5,6\n", r"recognised as the user\..* write user,item,score above"),
     "short.run": ("q Q0 d 1 0.5 t\nq Q0 d 1 0.5\n", "line 2: 5 columns, expected 6"),
     "score.run": ("q Q0 d 1 0.5 t\nq Q0 e 2 x t\n", "line 2: the score 'x'"),
     "wrong.run": ("q 0 d 1\n", "looks like judgements"),
@@ -497,6 +505,36 @@ def test_damaged_files(put, tmp_path):
     pd.DataFrame({"user": [1], "item": [2]}).to_parquet(frame)
     with pytest.raises(FileError, match="truncated Parquet"):
         read_file(put("b.parquet", frame.read_bytes()[:-30]))
+
+
+@pytest.mark.parametrize("name", ["nowhere.csv", "nowhere/table.csv", "nowhere*.csv"])
+def test_a_missing_file_is_one_for_python_too(name, tmp_path):
+    with pytest.raises(FileNotFoundError, match="no file") as caught:
+        read_file(tmp_path / name)
+    assert isinstance(caught.value, FileError)
+    again = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - it was made a line above
+    assert (type(again), str(again)) == (type(caught.value), str(caught.value))
+    assert "permissions" not in str(again)
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        (PermissionError(13, "Permission denied"), r"Permission denied\. Check its permissions\."),
+        (OSError(5, "Input/output error"), r"Input/output error\. Check the path\."),
+        (FileNotFoundError(2, "No such file or directory"), r"there is no file .* Check the path\."),
+    ],
+)
+def test_permissions_are_named_where_they_are_the_reason(reason, words, tmp_path, monkeypatch):
+    file = tmp_path / "table.csv"
+    file.write_text("user,item\n1,2\n")
+
+    def refuse(*_, **__):
+        raise reason
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(FileError, match=words):
+        read_file(file)
 
 
 def test_missing_files(tmp_path, put):

@@ -248,9 +248,15 @@ def test_a_catalogue_too_small_for_what_was_shown_is_refused():
     assert recsys.evaluate(LISTS, TRUTH, "coverage@2", catalogue=["a", "b"])["coverage@2"] == 1.0
 
 
+@pytest.mark.parametrize("name", ["gini@1", "personalisation@1", "entropy@1"])
+def test_one_user_and_one_item_are_as_even_and_as_alike_as_can_be(name):
+    assert recsys.evaluate({1: [3]}, {1: {3}}, name, catalogue=[3])[name] == 0.0
+
+
 def test_the_catalogue_is_reported():
-    assert "catalogue: 4 items (those of train, lists and truth)" in repr(
-        recsys.evaluate(LISTS, TRUTH, "gini@2")
+    assert "catalogue: 4 items (those of lists and truth)" in repr(recsys.evaluate(LISTS, TRUTH, "gini@2"))
+    assert "catalogue: 5 items (those of train, lists and truth)" in repr(
+        recsys.evaluate(LISTS, TRUTH, "gini@2", train={1: ["a", "z"]})
     )
     assert "catalogue: 9 items\n" in repr(recsys.evaluate(LISTS, TRUTH, "gini@2", catalogue=9))
     assert "catalogue" not in repr(recsys.evaluate(LISTS, TRUTH, "recall@2"))

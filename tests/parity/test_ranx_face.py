@@ -94,6 +94,44 @@ def test_what_evaluate_returns_and_keeps():
     assert ours == theirs
 
 
+def test_infinite_scores():
+    judged = {"q": {"a": 1, "b": 1}, "r": {"c": 1}}
+    run = {"q": {"a": 0.9, "b": -math.inf, "c": 0.5}, "r": {"a": math.inf, "b": -math.inf, "c": 0.5}}
+    metrics = [metric for metric in METRICS if "bpref" not in metric]
+    for one, other in (
+        (lambda lib: lib.Qrels(judged), lambda lib: lib.Run(run)),
+        (lambda _: judged, lambda _: run),
+    ):
+        ours, theirs = (
+            lib.evaluate(one(lib), other(lib), metrics, return_mean=False) for lib in (face, ranx)
+        )
+        for metric in metrics:
+            equal(ours[metric], theirs[metric])
+    second = {"q": {"a": 0.1, "d": 0.2}, "r": {"b": 1.0}}
+    for norm, method in (
+        ("min-max", "rrf"),
+        (None, "isr"),
+        ("rank", "sum"),
+        (None, "bordafuse"),
+        (None, "min"),
+    ):
+        ours, theirs = (lib.fuse([lib.Run(run), lib.Run(second)], norm, method) for lib in (face, ranx))
+        assert {q: list(ours[q]) for q in "qr"} == {q: list(theirs[q]) for q in "qr"}
+
+
+def test_modules_are_attributes_and_scores_are_of_numpy():
+    qrels, given_runs = drawn_runs(3)
+    for library in (face, ranx):
+        assert library.utils.qrels_file_to_dict
+        assert library.io.load_json
+        report = library.compare(library.Qrels(qrels), [library.Run(run) for run in given_runs], "mrr")
+        assert isinstance(report.comparisons["run_1", "run_2"]["mrr"]["p_value"], np.float64)
+        nothing = library.compare(
+            library.Qrels({q: {"nowhere": 1} for q in qrels}), [library.Run(run) for run in given_runs], "mrr"
+        )
+        assert r"\textbf{0" not in nothing.to_latex()
+
+
 def test_runs_that_are_made_comparable():
     qrels = {"a": {"x": 1}, "b": {"y": 1}}
     for library in (face, ranx):
@@ -321,6 +359,7 @@ MISTAKES = {
     "nothing to optimise": lambda lib: lib.optimize_fusion(judged(lib), both(lib), method="sum"),
     "unknown setting": lambda lib: lib.optimize_fusion(judged(lib), both(lib), method="wsum", z=3),
     "kind of file": lambda lib: both(lib)[0].save("run.json", kind="foo"),
+    "missing file": lambda lib: lib.Run.from_file("nowhere.json"),
     "no mapping": lambda lib: lib.Run([("q", {"a": 1.0})]),
 }
 

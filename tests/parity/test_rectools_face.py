@@ -101,6 +101,26 @@ def test_gaps_in_the_rank_column(seed):
     assert differing(seed, 10, gaps=0.2) == set()
 
 
+@pytest.mark.parametrize("empty", ["interactions", "reco", "no common user", "no first places"])
+def test_nothing_to_evaluate(empty):
+    reco, interactions, previous = frames(1)
+    if empty == "interactions":
+        interactions = interactions[:0]
+    elif empty == "reco":
+        reco = reco[:0]
+    elif empty == "no common user":
+        interactions = interactions.assign(user_id=interactions["user_id"] + 100)
+    else:
+        reco = reco.assign(rank=reco["rank"] + 5)
+    asked = {name: one for name, one in objects(3).items() if not name.startswith("Intersection")}
+    given = reco, interactions, previous, range(N_ITEMS)
+    theirs, ours = (f(asked, *given) for f in (rectools.calc_metrics, calc_metrics))
+    assert ours == pytest.approx(theirs, rel=1e-12, nan_ok=True)
+    whole = "CatalogCoverage"
+    assert isinstance(ours[whole], int)
+    assert isinstance(theirs[whole], int)
+
+
 def test_debiased_interactions():
     reco, interactions, _ = frames(0)
     popular = pd.DataFrame({"user_id": range(60), "item_id": 7})

@@ -64,6 +64,24 @@ def test_every_class(name, options):
 
 
 @pytest.mark.parametrize("name", CLASSES)
+def test_what_a_training_loop_asks_of_a_metric(name):
+    preds, target, indexes = draw(7)
+    answers = []
+    for module in (theirs, ours):
+        metric = getattr(module, name)()
+        assert metric.to("cpu") is metric
+        metric(preds, target, indexes)
+        copied = metric.clone()
+        copied.update(preds, target, indexes)
+        metric.reset()
+        answers.append(
+            [(one.update_count, one.update_called, one.device, one.higher_is_better, one.is_differentiable,
+              one.full_state_update) for one in (metric, copied)]
+        )  # fmt: skip
+    assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("name", CLASSES)
 @pytest.mark.parametrize("action", ["pos", "skip"])
 @pytest.mark.parametrize("aggregation", ["median", "min", "max", own_mean])
 def test_empty_targets_and_aggregations(name, action, aggregation):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import warnings
 from decimal import Decimal, localcontext
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 import recsys
 from oracles import fusion as plain
-from recsys.errors import DuplicateError, InputError, TunedOnItselfWarning, UnknownNameError
+from recsys.errors import DuplicateError, InputError, RecsysWarning, TunedOnItselfWarning, UnknownNameError
 from recsys.ranks import fusion
 from recsys.ranks.fusion import FUSIONS, NORMALISATIONS
 
@@ -78,6 +79,7 @@ def parameters_for(row: fusion.Fusion, n_runs: int, data) -> dict:
     return {name: data.draw(values[name], label=name) for name in row.parameters}
 
 
+@pytest.mark.filterwarnings("ignore:.*have a list in another run")
 @pytest.mark.parametrize("name", FUSIONS)
 @given(runs=several_runs, data=st.data())
 def test_a_method_and_its_plain_twin(name, runs, data):
@@ -87,6 +89,7 @@ def test_a_method_and_its_plain_twin(name, runs, data):
     agree(as_dicts(ours), {user: plain.fused(name, lists, **given_parameters) for user, lists in each})
 
 
+@pytest.mark.filterwarnings("ignore:.*have a list in another run")
 @pytest.mark.parametrize("norm", NORMALISATIONS)
 @given(runs=several_runs)
 def test_a_normalisation_and_its_plain_twin(norm, runs):
@@ -314,6 +317,15 @@ def test_sigma_is_a_share(sigma):
     assert fused.scores == pytest.approx([1.25 * np.log(2.5), np.log(1.5)])
 
 
+@pytest.mark.parametrize("phi", [-0.1, 2, float("nan")])
+def test_phi_is_a_share(phi):
+    runs = [{1: ["a", "b"]}, {1: ["b"]}]
+    with pytest.raises(InputError, match=f"phi={phi} is not between 0 and 1"):
+        recsys.fuse(runs, "rbc", phi=phi)
+    assert recsys.fuse(runs, "rbc", phi=1).scores.tolist() == [0.0, 0.0]
+    assert recsys.fuse(runs, "rbc", phi=0).scores.tolist() == [1.0, 1.0]
+
+
 def test_logarithms_and_powers_are_rounded_correctly():
     """NumPy's differ in the last bit between processors."""
     n, phi, gamma = 300, 0.83, 1.7
@@ -326,3 +338,15 @@ def test_logarithms_and_powers_are_rounded_correctly():
     runs = [{1: [("a", 1.0), ("b", 0.5)]}] * 3
     assert recsys.fuse(runs, "comb_gmnz", None, gamma=gamma).scores[0] == 3.0 * power
     assert recsys.fuse(runs, "log_isr").scores[0] == 3.0 * logarithm
+
+
+def test_runs_that_share_hardly_any_user_are_told():
+    many = {f"u{n}": ["a", "b"] for n in range(40)}
+    others = {f"user {n}": ["b"] for n in range(40)} | {"u0": ["b"]}
+    with pytest.warns(RecsysWarning, match=r"only 1 of the 40 users of runs\[0\] have a list in another run"):
+        recsys.fuse([many, others])
+    with pytest.warns(RecsysWarning, match=r"none of the 1 users of runs\[2\] .*'bob' there, 'u0' elsewhere"):
+        recsys.fuse([many, many, {"bob": ["a"]}])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        recsys.fuse([many, {"u3": ["b"]}])  # lists for few users are no other ids

@@ -10,7 +10,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import recsys
-from recsys.errors import IdTypeError, InputError
+from recsys.errors import FileError, IdTypeError, InputError
 from recsys.types import Ids, Interactions
 
 N_USERS, N_ITEMS = 30, 40
@@ -345,3 +345,51 @@ def test_the_note_is_not_for_lists():
 def test_text_ids_of_a_model_without_ids_are_told_by_their_keyword():
     with pytest.raises(IdTypeError, match=r"user ids of the truth are strings .* Pass user_ids= with"):
         recsys.evaluate(recsys.Factors(U, V), {"ann": [1]}, ["mrr"])
+
+
+def test_row_numbers_as_text_are_row_numbers(tmp_path):
+    """Files have ids as text, and so have then the rows that are only counted: any other id is an error."""
+    np.save(tmp_path / "U.npy", U), np.save(tmp_path / "V.npy", V)
+    saved = recsys.models.save_model(tmp_path / "m.npz", recsys.Factors(U, V))
+    text = {str(u): [str(i) for i in items] for u, items in TEST.items()}
+    expected = recsys.evaluate(recsys.Factors(U, V), TEST, METRICS)
+    for model in (
+        recsys.read_factors(tmp_path / "U.npy", tmp_path / "V.npy", ids="str"),
+        recsys.models.load_model(saved, ids="str"),
+    ):
+        assert dict(recsys.evaluate(model, text, METRICS)) == dict(expected)
+        for truth, words in (
+            ({"30": ["1"]}, "user '30' of the truth does not exist in the model, which has 30 users"),
+            (
+                {"1": ["40"]},
+                "item '40' of the truth .* keep the id of each row in the model's file, as an array",
+            ),
+        ):
+            with pytest.raises(InputError, match=words):
+                recsys.evaluate(model, truth, ["mrr"])
+        with pytest.raises(InputError, match="item '40' of seen= does not exist"):
+            recsys.evaluate(model, {"1": ["2"]}, ["mrr"], seen={"1": ["40"]})
+        one_based = {str(u): ["1", "2"] for u in range(1, N_USERS)}
+        cautions = recsys.evaluate(model, one_based, ["mrr"]).cautions
+        assert [caution.code for caution in cautions] == ["ids_are_not_rows"]
+        named = recsys.evaluate(model, by_id(TEST), METRICS, user_ids=USER_IDS, item_ids=ITEM_IDS)
+        assert dict(named) == pytest.approx(dict(expected), abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["str", "int", "auto", None])
+def test_ids_beside_a_matrix_are_those_of_its_rows(kind, tmp_path):
+    np.savez(tmp_path / "U.npz", U=U, user_ids=np.array(USER_IDS))
+    np.savez(tmp_path / "V.npz", V=V, item_ids=np.arange(1, N_ITEMS + 1).astype(str))
+    model = recsys.read_factors(tmp_path / "U.npz", tmp_path / "V.npz", ids=kind)
+    as_user, as_item = (str if kind == "str" else int), (int if kind == "int" else str)
+    truth = {as_user(u + 1): [as_item(i + 1) for i in items] for u, items in TEST.items()}
+    expected = recsys.evaluate(recsys.Factors(U, V), TEST, METRICS)
+    assert dict(recsys.evaluate(model, truth, METRICS)) == pytest.approx(dict(expected), abs=1e-12)
+    np.savez(tmp_path / "U.npz", U=U, user_ids=np.ones((N_USERS, 1)))
+    with pytest.raises(FileError, match=r"U\.npz must hold one matrix"):
+        recsys.read_factors(tmp_path / "U.npz", tmp_path / "V.npz", ids=kind)
+    np.savez(tmp_path / "U.npz", U=U, user_ids=np.ones(N_USERS))
+    with pytest.raises(
+        FileError, match=r"user_ids in .*U\.npz holds float64 values of shape \(30,\), not ids"
+    ):
+        recsys.read_factors(tmp_path / "U.npz", tmp_path / "V.npz", ids=kind)

@@ -100,7 +100,9 @@ def test_a_name_whose_runs_differ_in_conventions_says_so(tmp_path):
     for night, conventions in enumerate(("default", "rectools")):
         save(tmp_path, str(night), evaluation(0.5, 0, night=night, conventions=conventions))
     text = write_board(tmp_path / "board.html", tmp_path).read_text(encoding="utf-8")
-    assert "Runs of als differ in conventions: a step may come from these." in text
+    assert "als: ndcg@5" in text
+    assert "ideal: reachable, now k" in text
+    assert "so 1 night is shown and not compared." in text
 
 
 def test_values_and_hashes_are_those_of_the_results(folder, page):

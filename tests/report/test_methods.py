@@ -121,6 +121,14 @@ def test_a_comparison_says_its_test_interval_and_correction(world):
     assert "holm1979simple" not in one.bibtex
 
 
+def test_a_catalogue_that_was_found_names_what_was_given():
+    lists, truth = {user: [user % 7] for user in range(30)}, {user: {0} for user in range(30)}
+    without = recsys.evaluate(lists, truth, ["coverage@1"])
+    assert "The catalogue has 7 items (those of lists and truth)." in str(without.methods())
+    given = recsys.evaluate(lists, truth, ["coverage@1"], train={1: [8]})
+    assert "has 8 items (those of training data, lists and truth)." in str(given.methods())
+
+
 def test_lists_and_sampled_candidates_claim_no_catalogue():
     lists = recsys.evaluate({1: [3, 5], 2: [4]}, {1: {5}, 2: {4}}, ["mrr"]).methods()
     assert "ready lists were evaluated as they came" in str(lists).lower()

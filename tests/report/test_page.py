@@ -762,6 +762,11 @@ def test_a_history_that_was_recorded_is_drawn(tmp_path):
     assert "history-0" in data_of(page)["charts"]
     frame = pd.DataFrame(HISTORY)
     assert history_by_metric(frame)["ndcg@10"].changes == ["2026-01-03"]
+    other = recsys.evaluate(lists["model 0"], truth, ["ndcg@10"], conventions={"ideal": "k"})
+    other.run = {"finished": "2999-01-01T00:00:00+00:00"}
+    record(tmp_path, other, "m")
+    page = report_html(evaluations(lists, truth), history=history(tmp_path, "ndcg@10"))
+    assert "(ideal: reachable, now k), so 2 nights are shown and not compared" in Page(page).text
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from typing import Any
 
 import numpy as np
@@ -176,10 +177,13 @@ def test_notes_cautions_and_warnings_arrive(spark):
     made = tables(60)
     lists = made["lists"].rename(columns={"rank": "score"}).assign(score=1.0, extra=0)
     data = frames(spark, {**made, "lists": lists})
-    with pytest.warns(recsys.errors.TieWarning, match="largest partition .* share their score"):
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", recsys.errors.RecsysWarning)
         found = recsys.spark.evaluate(data["lists"], data["truth"], "ndcg@10", partitions=4)
-    with pytest.warns(recsys.errors.TieWarning):
+    with pytest.warns(recsys.errors.TieWarning) as expected_words:
         expected = recsys.evaluate(lists, made["truth"], "ndcg@10")
+    assert [str(one.message) for one in said] == [str(one.message) for one in expected_words]
     assert found["ndcg@10"] == expected["ndcg@10"]
     assert found.notes["lists"]["read"] == expected.notes["lists"]["read"]
     assert [one.code for one in found.cautions] == [one.code for one in expected.cautions]
@@ -228,6 +232,14 @@ def test_errors_arrive_typed_and_name_user_and_item(spark):
         recsys.spark.evaluate(data["lists"], data["truth"].filter("user < 0"), SIX)
     with pytest.raises(recsys.errors.InputError, match="no user of the lists"):
         recsys.spark.evaluate(data["lists"].selectExpr("user + 1000 user", "item", "rank"), data["truth"])
+
+
+def test_equal_scores_have_no_given_order(spark):
+    made = tables(40)
+    made["lists"]["score"] = -(made["lists"].pop("rank") // 3)
+    given = frames(spark, {name: made[name] for name in ("lists", "truth")})
+    with pytest.raises(recsys.errors.InputError, match=r"equal scores .* on a cluster rows have none"):
+        recsys.spark.evaluate(**given, metrics=["recall@10"], conventions={"ties": "given"})
 
 
 def test_what_cannot_be_asked_is_refused_before_the_job(spark, monkeypatch):

@@ -63,7 +63,10 @@ def test_weights_count_like_repeated_cases():
         Aggregate.of("trimmed(0.1)").value_from(sums)
 
 
-@pytest.mark.parametrize("text", ["mode", "p0", "p100", "trimmed(0.5)", "trimmed(0)", "trimmed", "", 0.5])
+@pytest.mark.parametrize(
+    "text",
+    ["mode", "p0", "p100", "p９０", "trimmed(0.5)", "trimmed(0)", "trimmed(0.１)", "trimmed", "", 0.5],  # noqa: RUF001
+)
 def test_an_unknown_name_is_refused(text):
     with pytest.raises(RecsysError, match="aggregate"):
         Aggregate.of(text)

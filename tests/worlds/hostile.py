@@ -1,8 +1,8 @@
 """Values that no careful caller passes, the places where a caller could pass them, and how such a call ended.
 
 A cell is one value at one place. It ends well as an error of recsys.errors with a short message, or as a
-result whose numbers are finite and within their bounds. Anything else is a defect: another exception, a
-number out of bounds, a message without end, a call that does not return.
+result that can be printed and whose metrics are within their bounds. Anything else is a defect: another
+exception, a number out of bounds, a message without end, a call that does not return.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import io
 import math
 import resource
 import signal
+import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -37,7 +38,8 @@ Value = Callable[[], Any]
 Entry = Callable[[Any], Callable[[], Any]]
 
 LONGEST_MESSAGE = 4000
-LONGEST_SECONDS = 5
+LONGEST_SECONDS = 5  # of computing
+LONGEST_WAIT = 30  # seconds of a clock; the machine may be busy with others
 MEMORY = 4 << 30  # bytes beyond what the process has already
 
 # --- values ---------------------------------------------------------------------------------------------
@@ -830,7 +832,7 @@ def outcome(entry: Entry, value: Value) -> Defect | str:
 def ended(call: Callable[[], Any]) -> Defect | str:
     """How a call ended."""
     try:
-        with _alarm(LONGEST_SECONDS):
+        with _alarms():
             problem = problem_of(call())
     except RecsysError as error:
         text = str(error)
@@ -838,7 +840,7 @@ def ended(call: Callable[[], Any]) -> Defect | str:
             return Defect(f"message of {len(text):,} letters", _place(error))
         return "error"
     except Hang as error:
-        return Defect(f"more than {LONGEST_SECONDS} s", _place(error))
+        return Defect(str(error), _place(error))
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 - a panic of polars is no Exception
@@ -847,7 +849,11 @@ def ended(call: Callable[[], Any]) -> Defect | str:
 
 
 def problem_of(answer: Any) -> str | None:
-    """What is wrong with the numbers of an answer, if it has any."""
+    """What is wrong with an answer: a metric that is not finite or out of bounds.
+
+    A metric without a value is NaN: that of no case, or of none with a weight. A plain number is a metric of
+    one list with something relevant, or a sum of them: finite, and at least 0.
+    """
     if isinstance(answer, recsys.Evaluation):
         for request in answer.requests:
             value, (low, high) = answer.overall[str(request)], request.metric.bounds
@@ -859,7 +865,7 @@ def problem_of(answer: Any) -> str | None:
             elif not low <= value <= high or math.isinf(value):
                 return f"{request} is {value!r}, outside {low} to {high}"
         repr(answer)
-    elif isinstance(answer, float) and math.isinf(answer):
+    elif isinstance(answer, float) and not 0 <= answer < math.inf:
         return f"the value is {answer!r}"
     else:
         repr(answer)
@@ -875,18 +881,31 @@ def _place(error: BaseException) -> str:
 
 
 @contextlib.contextmanager
-def _alarm(seconds: int) -> Iterator[None]:
-    def ring(*_: Any) -> None:
-        raise Hang
+def _alarms() -> Iterator[None]:
+    """A Hang where a call computes or waits too long; an alarm that ran before, as pytest's, runs on."""
+    alarms = (
+        (signal.SIGPROF, signal.ITIMER_PROF, LONGEST_SECONDS, time.process_time),
+        (signal.SIGALRM, signal.ITIMER_REAL, LONGEST_WAIT, time.monotonic),
+    )
 
-    # Seconds of this process, not of a clock: the machine may be busy with others.
-    before = signal.signal(signal.SIGPROF, ring)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
+    def ring(number: int, _: Any) -> None:
+        computed = number == signal.SIGPROF
+        raise Hang(
+            f"computes more than {LONGEST_SECONDS} s" if computed else f"takes more than {LONGEST_WAIT} s"
+        )
+
+    before = [
+        (signal.signal(number, ring), signal.setitimer(timer, seconds)[0], clock())
+        for number, timer, seconds, clock in alarms
+    ]
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
+        for (number, timer, _, clock), (handler, left, began) in zip(alarms, before, strict=True):
+            signal.setitimer(timer, 0)
+            signal.signal(number, handler)
+            if left:
+                signal.setitimer(timer, max(left - (clock() - began), 0.001))
 
 
 @contextlib.contextmanager

@@ -42,7 +42,6 @@ from recsys.evaluation.result_files import fingerprint
 from recsys.inputs.files import read_ncf_files
 from recsys.inputs.files.matrices import read_arrays
 from recsys.inputs.files.reader import read_table
-from recsys.ranks.sources.factors import row_ids
 from recsys.report.board import write_board
 from recsys.splits import manifest
 from worlds import hostile
@@ -151,6 +150,7 @@ baseline = "popularity"
 [models.mine]
 factors = ["U.npy", "V.npy"]
 user_ids = "users.txt"
+item_ids = "items.txt"
 [models."a b"]
 lists = "lists.csv"
 [compare]
@@ -209,7 +209,7 @@ def _table_readers() -> Iterator[Reader]:
     for kind, form in (("csv", "cells"), ("parquet", "parquet")):
         data = {what: data for what, _, _, data in _tables()}[kind]
         read, beside = partial(_beyond_memory, kind), {f"b.{kind}": data}
-        yield Reader(f"{kind} beyond memory", f"a.{kind}", read, data, form, beside, 0.02)
+        yield Reader(f"{kind} beyond memory", f"a.{kind}", read, data, form, beside, 0.2)
     yield Reader("items and users", "i.csv", _attributes, b"item,title,year\n5,A,1990\n6,B,x\n", "cells")
     yield Reader("catalogue", "c.txt", _catalogue, b"a\nb\nc\n", "cells")
     yield Reader("NCF .rating", "a.rating", _ncf, _NCF["a.rating"], "cells", _NCF)
@@ -289,7 +289,8 @@ def _matrix_readers(here: Path) -> Iterator[Reader]:
     recsys.models.save_model(here / "net.npz", recsys.models.network("gmf", 3, 4, factors=2))
     torch.save(torch.tensor(matrix), here / "a.pt")
     (here / "ids.txt").write_text("a\nb\nc\nd\n")
-    beside = {"V.npy": (here / "U.npy").read_bytes(), "meta.json": b'{"n_users": 4, "shape": {"n_items": 4}}'}
+    beside = dict.fromkeys(("U.npy", "V.npy"), (here / "U.npy").read_bytes())
+    beside["meta.json"] = b'{"n_users": 4, "shape": {"n_items": 4}}'
     own: dict[str, tuple[str, str, Call]] = {
         "U.npy": ("npy", "npy", lambda at: recsys.read_factors(at / "U.npy", at / "V.npy")),
         "a.npz": ("npz", "zip", lambda at: recsys.cf.evaluation.load_model(at / "a.npz")),
@@ -304,8 +305,16 @@ def _matrix_readers(here: Path) -> Iterator[Reader]:
             lambda at: recsys.models.load_model(at / "model.safetensors", ids="str"),
         ),
         "net.npz": ("network npz", "zip", lambda at: recsys.models.load_network(at / "net.npz")),
-        "ids.npy": ("ids npy", "npy", lambda at: row_ids(at / "ids.npy", 4, "user", "auto")),
-        "ids.txt": ("ids txt", "cells", lambda at: row_ids(at / "ids.txt", 4, "item", "str")),
+        "ids.npy": (
+            "ids npy",
+            "npy",
+            lambda at: recsys.read_factors(at / "U.npy", at / "V.npy", user_ids=at / "ids.npy", ids="auto"),
+        ),
+        "ids.txt": (
+            "ids txt",
+            "cells",
+            lambda at: recsys.read_factors(at / "U.npy", at / "V.npy", item_ids=at / "ids.txt", ids="str"),
+        ),
     }
     for name, (what, form, read) in own.items():
         yield Reader(what, name, read, (here / name).read_bytes(), form, beside)
@@ -325,7 +334,7 @@ def _document_readers(here: Path) -> Iterator[Reader]:
     yield Reader("result", "result.json", lambda at: recsys.load(at / "result.json"), saved, "result")
     yield Reader("history", "a.json", recsys.history, saved, "result", {"b.json": saved}, 0.2)
     board = lambda at: write_board(at / "board.html", at)  # noqa: E731
-    yield Reader("board", "a.json", board, saved, "result", {"b.json": saved}, 0.02)
+    yield Reader("board", "a.json", board, saved, "result", {"b.json": saved}, 0.2)
     recsys.evaluate(_TABLE, _TABLE, ["mrr"], memory="2GB", per_user=here / "rows", threads=1)
     rows = {file.name: file.read_bytes() for file in sorted((here / "rows").iterdir())}
     for name, data in rows.items():
@@ -335,7 +344,7 @@ def _document_readers(here: Path) -> Iterator[Reader]:
         _from_checkpoint(here / "checkpoint")
     kept = {file.name: file.read_bytes() for file in (here / "checkpoint").iterdir() if file.is_file()}
     for name, data in kept.items():
-        yield Reader("checkpoint", name, _from_checkpoint, data, "json", kept, 0.02)
+        yield Reader("checkpoint", name, _from_checkpoint, data, "json", kept, 0.2)
     events = pd.DataFrame(hostile.EVENTS)
     text = manifest.to_json(recsys.split(events, "leave_last").manifest).encode()
     rerun = lambda at: manifest.rerun(at / "manifest.json", events)  # noqa: E731

@@ -188,7 +188,8 @@ def users_without_lists(e: Evidence) -> CheckResult:
         "users_without_lists",
         e.test_users[~has_list[e.test_users]],
         "have no list",
-        "Recommend to every test user, or decide what a missing list means (no_list='empty' or 'skip').",
+        "Recommend to every test user, or decide what a missing list means: no_list='empty' or "
+        "no_list='skip'.",
     )
 
 

@@ -23,7 +23,7 @@ from recsys.audit import Audit, Finding, audit
 from recsys.cli.bench_plan import PARTS, BenchPlan, Remark, make_plan, plan_of_folder, read_events
 from recsys.comparison.compare import Comparison, compare
 from recsys.conventions.decisions import Conventions
-from recsys.errors import InputError, MissingExtraError, SplitError, TieWarning, hush
+from recsys.errors import InputError, MissingExtraError, RecsysError, SplitError, TieWarning, hush
 from recsys.evaluation import tables
 from recsys.evaluation.evaluate import evaluate, recommend
 from recsys.evaluation.results import Evaluation
@@ -148,14 +148,14 @@ class Bench(tables.Tabled):
     @cached_property
     def decision(self) -> Decision:
         """What to ship, what it gains, what it costs and what would change it, as the report says it."""
-        return decide(self._report_data)
+        return decide(self._report_data, len(self.comparison.cautions))
 
     def to_text(self) -> str:
         """The decision, the table and the notes below it."""
         said = self.decision
         lines = [f"{said.heading}.", said.says]
         for tile in said.tiles:
-            number = "" if tile.text.startswith(tile.number) else f"{tile.number}, "
+            number = "" if tile.is_sum or tile.text.startswith(tile.number) else f"{tile.number}, "
             small = f" ({tile.small.removesuffix('.')})" if tile.small else ""
             lines.append(f"{tile.label[0].upper()}{tile.label[1:]}: {number}{tile.text}{small}.")
         lines += [f"Price: {'; '.join(said.price)}."] if said.price else []
@@ -186,7 +186,8 @@ class Bench(tables.Tabled):
 
     def _footnotes(self) -> list[str]:
         leaks = [("Leak", finding.message) for finding in self.leaks]
-        return [f"{heading}: {sentence}" for heading, sentence in [*leaks, *self._remarks()]]
+        remarks = [f"{heading}: {sentence}" for heading, sentence in [*leaks, *self._remarks()]]
+        return [*remarks, *map(str, self.comparison.cautions)]
 
     def _remarks(self) -> list[Remark]:
         """How it came about, and what was not run."""
@@ -347,6 +348,9 @@ def bench(
         except (MissingExtraError, MemoryError) as error:
             result.left_out[name] = str(error) or "the memory does not suffice."
             result.training.pop(name, None)
+        except RecsysError as error:
+            error.message = f"{name}: {error.message}"
+            raise
         done += 1 + n_trials.get(name, 0)
     tell(total, total, "comparing")
     sign = 1.0 if asked.metric.better == "lower" else -1.0

@@ -298,11 +298,11 @@ def _read_roles(
             rows = rows[~missing]
             n = format_count(int(missing.sum()), "row")
             remarks.append(("Left out", f"{n} without a {'time' if role == 'time' else 'rating'}."))
-    (users, user), (items, item) = table.ids("user"), table.ids("item")
-    for role, ids, needed in (
-        ("user", users, "what users have in common is what a recommender learns"),
-        ("item", items, "there is nothing to rank"),
+    for role, needed in (
+        ("user", "what users have in common is what a recommender learns"),
+        ("item", "there is nothing to rank"),
     ):
+        ids = table.ids(role)[0]
         if len(ids) == 1:
             raise InputError(
                 f"all {format_count(len(table), 'row')} are of one {role}, {ids.name(0)!r}: {needed}.",
@@ -310,18 +310,38 @@ def _read_roles(
                 column=roles[role],
                 hint=f"Expected two or more. Check the file, or name the column: columns={{{role!r}: ...}}.",
             )
-    time = roles["time"]
-    order = np.arange(len(table)) if time is None else table.clock(time, None).values
-    pair = user.astype(np.int64) * len(items) + item
-    by_pair = np.lexsort((order, pair))
-    first = np.ones(len(pair), dtype=bool)
-    first[by_pair[1:]] = pair[by_pair][1:] != pair[by_pair][:-1]
-    if not first.all() and not repeats:
-        n_repeats = format_count(int((~first).sum()), "row")
-        sentence = f"{n_repeats} of a user and an item that occurred before: the first counts."
-        remarks.append(("Left out", sentence))
+    first = np.ones(len(table), dtype=bool) if repeats else first_of_pairs(table)
+    if not first.all():
+        remarks.append(("Left out", f"{describe_repeats(first)}."))
         table, rows = FrameTable(as_frame(table.take(first)), roles), rows[first]
     return table, roles, remarks, rows
+
+
+def first_of_pairs(table: FrameTable) -> Bool:
+    """Of each row, whether it is the first of its user and item: in time, then in the order of the rows.
+
+    >>> import pandas as pd
+    >>> events = pd.DataFrame({"user": [1, 1, 2], "item": [5, 5, 5], "time": [20, 10, 30]})
+    >>> first_of_pairs(FrameTable(as_frame(events), None)).tolist()
+    [False, True, True]
+    """
+    user, item, time = table.ids("user")[1], table.ids("item")[1], table.role("time")
+    order: list[Array] = [user, item]
+    if time is not None:
+        clock = table.clock(time, None)
+        order = [clock.values, clock.missing, *order]
+    by_pair = np.lexsort(order)
+    repeats = np.diff(user[by_pair]) == 0
+    repeats &= np.diff(item[by_pair]) == 0
+    first = np.ones(len(table), dtype=bool)
+    first[by_pair[1:]] = ~repeats
+    return first
+
+
+def describe_repeats(first: Bool) -> str:
+    """How many rows `first_of_pairs` leaves out, in words."""
+    n_repeats = format_count(int((~first).sum()), "row")
+    return f"{n_repeats} of a user and an item that occurred before: the first counts"
 
 
 def _missing_times(table: FrameTable, name: str) -> Bool:

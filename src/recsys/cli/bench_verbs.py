@@ -101,6 +101,7 @@ class BenchCommand(VerbCommand):
 @click.argument("file", metavar="[FILE]", required=False)
 @click.option("--models", multiple=True, metavar="FILE…",
               help="Your own: of `recsys train`, factors, or lists for the users of the test.")  # fmt: skip
+@shared_options.row_id_options
 @click.option(
     "--baselines", metavar="NAMES", help="Only these, separated by commas; popularity is always there."
 )
@@ -125,6 +126,8 @@ def bench_command(
     *,
     file: str | None,
     models: tuple[str, ...],
+    user_ids: str | None,
+    item_ids: str | None,
     baselines: str | None,
     headline: str,
     items: str | None,
@@ -148,6 +151,7 @@ def bench_command(
     """
     from recsys.cli.bench import bench
     from recsys.errors import MissingExtraError
+    from recsys.models.model_files import is_model_file
 
     if (file is None) == (folder is None):
         raise click.UsageError(
@@ -162,6 +166,13 @@ def bench_command(
     if not no_report:
         check_target(output, "output", inputs=(file, items, *models), makes_folder=True)
     paths = _names_of_models(models)
+    matrices = [path for path in models if Path(path).suffix.lower() in _MATRICES]
+    factors = [path for path in matrices if not is_model_file(path)]
+    if (user_ids or item_ids) and len(factors) != 1:
+        raise click.UsageError(
+            "--user-ids and --item-ids name the rows of one file of factors, and --models has "
+            f"{len(factors)}; each file may hold them itself, as arrays user_ids and item_ids."
+        )
     files = FileOptions(
         user=None, item=None, score=None, rank=None, grade=None, case=None, truth_user=None, truth_item=None,
         ids=data.ids, form=None, encoding=data.encoding,
@@ -170,8 +181,8 @@ def bench_command(
         result = bench(
             None if file is None else data.read(file),
             models={
-                name: files.read_model(path, None, None)
-                if Path(path).suffix.lower() in _MATRICES
+                name: files.read_model(path, *((user_ids, item_ids) if path in factors else (None, None)))
+                if path in matrices
                 else files.read(path, "lists", quiet=quiet)
                 for name, path in paths.items()
             },
@@ -228,7 +239,7 @@ def _steps(*, quiet: bool) -> Iterator[Callable[[int, int, str], None]]:
             if bar is not None:
                 bar(done, total, what)
             elif not quiet and named[-1:] != [what]:
-                note(f"{what} (step {min(done + 1, total)} of {total})")
+                note(f"{what} (step {done + 1} of {total})" if done < total else what)
             named.append(what)
 
         yield show

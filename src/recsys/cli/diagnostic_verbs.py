@@ -176,30 +176,37 @@ def inspect_command(
     """Show the recommendations of USER in LISTS, best first, with what is known about the items.
 
     LISTS is a file of recommendations, a model of `recsys train`, or other factors: a folder with *_U.npy and
-    *_V.npy, an .npz or .safetensors of both, whose ids are row numbers unless --user-ids and --item-ids are
-    given.
+    *_V.npy, an .npz or .safetensors of both. Their ids are the arrays user_ids and item_ids beside them or
+    those of --user-ids and --item-ids, else row numbers, which count from 0.
     """
     from recsys.analysis import described_list, inspect_user_recommendations
     from recsys.inputs.files.matrices import SUFFIXES
-    from recsys.models.model_files import is_model_file
 
     in_folder = Path(lists).glob("*") if Path(lists).is_dir() else ()
     is_model = any(file.suffix.lower() in SUFFIXES for file in in_folder)
     is_model = is_model or Path(lists).suffix.lower() in (".npz", ".safetensors")
-    if is_model and not (user_ids or item_ids or is_model_file(lists)):
-        files = replace(files, ids="int")
     with print_warnings(quiet=quiet):
+        before, known = (files.read(path, "truth", quiet=quiet) for path in (seen, truth))
         if is_model:
             ranked = files.read_model(lists, user_ids, item_ids)
             users, its_items = ranked.user_rows.ids, ranked.item_rows.ids
+            for role, data in (("train", before), ("truth", known)):
+                if data is not None:
+                    ranked.check_ids(data, role)
+            for rows in (ranked.user_rows, ranked.item_rows):
+                if rows.numbered and not quiet:
+                    note(
+                        f"{lists} holds no {rows.what} ids, so {rows.what}s are rows, which count from 0; "
+                        f"--{rows.what}-ids FILE names them"
+                    )
         else:
             ranked = files.read_ranked(lists, quiet=quiet, user_ids=user_ids, item_ids=item_ids)
             users, its_items = ranked.cases, ranked.items
         # Of row numbers the model itself says what is wrong.
-        user = _known_user(who, users, lists, check=not (is_model and not ranked.user_rows.named))
+        user = _known_user(who, users, lists, check=not (is_model and ranked.user_rows.numbered))
         context: dict[str, Any] = {
-            "history": _user_items(files.read(seen, "truth", quiet=quiet), user),
-            "truth": _user_items(files.read(truth, "truth", quiet=quiet), user),
+            "history": _user_items(before, user),
+            "truth": _user_items(known, user),
             "columns": columns or None,
         }
         table = None

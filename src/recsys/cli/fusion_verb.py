@@ -1,4 +1,4 @@
-"""`recsys fuse`: files of lists in, a file of fused lists out."""
+"""`recsys fuse`: files of lists, or models, in; a file of fused lists out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from recsys.cli.error_messages import note, print_warnings
 from recsys.cli.option_sections import VerbCommand
 from recsys.cli.output import check_target, print_csv
 from recsys.cli.shared_options import FileOptions
-from recsys.errors import RecsysError
+from recsys.errors import RecsysError, RecsysWarning, hush, warn
 
 
 @click.command("fuse", cls=VerbCommand)
@@ -53,10 +53,17 @@ from recsys.errors import RecsysError
     "--tune-on",
     multiple=True,
     metavar="FILE",
-    help="Lists of the same models on validation data, one for each file and in their order: the "
-    "parameters are found there; repeatable.",
+    help="Lists (no models) on validation data, one for each file and in their order: the parameters "
+    "are found there; repeatable.",
 )
 @click.option("--truth", metavar="FILE", help="What was relevant there.")
+@click.option("--train", metavar="FILE", help="What users had before: not ranked again by a model.")
+@click.option(
+    "-k",
+    "depth",
+    type=click.IntRange(min=1),
+    help="How many items of a model are fused; by default as many as the longest list has.",
+)
 @click.option("-m", "--metric", default="ndcg@10", show_default=True, help="What decides there.")
 @shared_options.preset_option
 @shared_options.changes_option
@@ -79,6 +86,8 @@ def fuse_command(
     missing: Literal["empty", "error"],
     tune_on: tuple[str, ...],
     truth: str | None,
+    train: str | None,
+    depth: int | None,
     metric: str,
     preset: str,
     changes: tuple[str, ...],
@@ -88,8 +97,9 @@ def fuse_command(
 ) -> None:
     """Make one list per user from the lists of several recommenders, in A, B and so on.
 
-    Files are read as by `recsys evaluate`. Methods that read places, such as rrf, need no scores. Weights and
-    other parameters are given, or found on validation data that is not the test data:
+    Files are read as by `recsys evaluate`. A model of `recsys train` ranks for the users of the lists beside
+    it, or for all of its own. Methods that read places, such as rrf, need no scores. Weights and other
+    parameters are given, or found on validation data that is not the test data:
 
     recsys fuse a_test.csv b_test.csv --method wsum --tune-on a_valid.csv --tune-on b_valid.csv --truth
     valid.csv -m ndcg@10 -o fused.csv
@@ -112,9 +122,9 @@ def fuse_command(
     if tune_on and len(tune_on) != len(lists):
         raise click.UsageError(f"{len(lists)} files need {len(lists)} --tune-on, got {len(tune_on)}.")
     if output is not None:
-        check_target(output, "output", inputs=(*lists, *tune_on, truth), suffixes=())
+        check_target(output, "output", inputs=(*lists, *tune_on, truth, train), suffixes=())
     with print_warnings(quiet=quiet):
-        runs = [files.read(path, "lists", quiet=quiet) for path in lists]
+        runs = _read_runs(lists, files, train, depth, quiet=quiet)
         if tune_on:
             known = [files.read(path, "lists", quiet=quiet) for path in tune_on]
             judged = files.read(truth, "truth", quiet=quiet)
@@ -140,14 +150,58 @@ def fuse_command(
             note(f"{output}: {sizes}, {row.name} of {len(runs)} files")
 
 
+def _read_runs(
+    paths: Sequence[str], files: FileOptions, train: str | None, depth: int | None, *, quiet: bool
+) -> list[Any]:
+    """The lists of every file; a model ranks for the users of the ready lists, or for those of all models."""
+    import numpy as np
+
+    from recsys.evaluation.evaluate import recommend
+    from recsys.evaluation.run import is_model_path
+    from recsys.types import Ids, Lists
+
+    models = [path for path in paths if is_model_path(path)]
+    if not models and (train is not None or depth is not None):
+        raise click.UsageError("--train and -k are for models among the files, and there is none.")
+    if depth is None and len(models) == len(paths):
+        raise click.UsageError("-k N says how many items of each model are fused, such as -k 100.")
+    if models and train is None and not quiet:
+        note(f"{', '.join(models)}: what users had before is ranked, too; --train FILE leaves it out")
+    history = files.read(train, "truth", quiet=quiet)
+    ranked = [files.read_ranked(path, quiet=quiet) for path in paths]
+    ready = [run for run in ranked if isinstance(run, Lists)]
+    if not models:
+        return ready
+    users = Ids(np.zeros(0, np.int64))
+    for ids in [run.cases for run in ready] or [model.user_rows.ids for model in ranked]:
+        users, _, _ = users.union(ids, what="user")
+    k = depth or max(int(run.sizes.max(initial=1)) for run in ready)
+    runs = []
+    for run in ranked:
+        if isinstance(run, Lists):
+            runs.append(run)
+            continue
+        run.user_rows.check_ids(users, table="lists")
+        known = users.values[run.user_rows.row_of(users.values) >= 0]
+        runs.append(recommend(run, k, users=known, seen=history))
+    return runs
+
+
 @contextmanager
 def _named(paths: Sequence[str]) -> Iterator[None]:
-    """Errors name files where the library counts runs."""
+    """Errors and warnings name files where the library counts runs."""
+
+    def worded(text: str) -> str:
+        return re.sub(r"runs\[(\d+)\]", lambda found: paths[int(found[1])], text)
+
     try:
-        yield
+        with hush(RecsysWarning) as kept:
+            yield
     except RecsysError as error:
-        error.message = re.sub(r"runs\[(\d+)\]", lambda found: paths[int(found[1])], error.message)
+        error.message = worded(error.message)
         raise
+    for category, text in kept:
+        warn(category, worded(text))
 
 
 def _parameters(weights: str | None, settings: tuple[str, ...]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from recsys.cli import shared_options
 from recsys.cli.error_messages import FAILED, note, print_warnings
 from recsys.cli.option_sections import VerbCommand, renamed_option
 from recsys.cli.output import check_target, print_csv, print_json, print_page
-from recsys.cli.shared_options import FileOptions, MetricOptions
+from recsys.cli.shared_options import FileOptions, MetricOptions, chosen_conventions
 from recsys.errors import FileError
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -24,7 +25,9 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.argument("second", metavar="B")
 @click.option("--lists", metavar="FILE", help="Try each decision on these lists …")
 @click.option("--truth", metavar="FILE", help="… against this truth.")
-@shared_options.metric_options
+@shared_options.request_options
+@click.option("--set", "changes", multiple=True, metavar="DECISION=VALUE",
+              help="Change one decision of both conventions; repeatable.")  # fmt: skip
 @shared_options.file_options_for("--lists", "--truth")
 @shared_options.quiet_option
 def explain_command(
@@ -33,7 +36,9 @@ def explain_command(
     second: str,
     lists: str | None,
     truth: str | None,
-    metrics: MetricOptions,
+    metrics: tuple[str, ...],
+    cuts: tuple[int, ...],
+    changes: tuple[str, ...],
     files: FileOptions,
     quiet: bool,
 ) -> None:
@@ -44,20 +49,32 @@ def explain_command(
     """
     from recsys.comparison.explain import explain
     from recsys.evaluation.results import load
+    from recsys.metrics.registry import parse_all
 
     if (lists is None) != (truth is None):
         raise click.UsageError("--lists and --truth go together.")
     # Whatever has a suffix is taken as a file, else it is the name of conventions.
-    sides = [load(text) if Path(text).suffix or Path(text).exists() else text for text in (first, second)]
+    sides: list[Any] = [
+        load(text) if Path(text).suffix or Path(text).exists() else text for text in (first, second)
+    ]
+    if changes:
+        saved = [text for side, text in zip(sides, (first, second), strict=True) if not isinstance(side, str)]
+        if saved:
+            raise click.UsageError(f"--set changes conventions; {saved[0]} is a saved result with its own.")
+        sides = [chosen_conventions(name, changes) for name in sides]
     data: dict[str, Any] = {}
     if lists is not None:
         data = {
             "lists": files.read(lists, "lists", quiet=quiet),
             "truth": files.read(truth, "truth", quiet=quiet),
-            "metrics": metrics.requests(),
+            "metrics": parse_all(",".join(metrics) or None, list(cuts) or None),
         }
     with print_warnings(quiet=quiet):
-        print_page(explain(*sides, **data))
+        explanation = explain(*sides, **data)
+        if changes:
+            first, second = (f"{name} but {', '.join(changes)}" for name in (first, second))
+            explanation = replace(explanation, first=first, second=second)
+        print_page(explanation)
 
 
 @click.command("gate", cls=VerbCommand)

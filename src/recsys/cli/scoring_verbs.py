@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +13,9 @@ from recsys.cli.error_messages import note, print_warnings
 from recsys.cli.option_sections import VerbCommand
 from recsys.cli.output import check_target, print_page, print_result, progress_bar, write_per_user
 from recsys.cli.shared_options import FileOptions, MemoryOptions, MetricOptions, column_option
+
+if TYPE_CHECKING:
+    from recsys.ranks.sources import Factors
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _per_user_option = click.option(
@@ -47,7 +50,8 @@ _csv_option = click.option(
 @click.option("--save", type=_FILE, metavar="FILE",
               help="Keep the whole result (.json) for compare, gate, history and report.")  # fmt: skip
 @click.option("--name", metavar="MODEL",
-              help="What --save calls the model, for history; by default the file's name.")  # fmt: skip
+              help="What --save and --per-user-to call the model, for history; by default the name of the "
+                   "file or folder.")  # fmt: skip
 @shared_options.cautions_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: all digits, counts and conventions.")
 @_csv_option
@@ -96,8 +100,8 @@ def evaluate_command(
     from recsys.evaluation.run import is_model_path
 
     shared_options.refuse_both(json=as_json, csv=as_csv)
-    if name is not None and save is None:
-        raise click.UsageError("--name goes with --save FILE, which keeps it.")
+    if name is not None and save is None and beyond.per_user_to is None:
+        raise click.UsageError("--name goes with --save FILE or --per-user-to FOLDER, which keep it.")
     lists, truth = _lists_and_truth(lists, truth_file, truth, factors)
     inputs = (lists, truth, seen, train, items, users, reference, user_ids, item_ids)
     if inputs.count("-") > 1:
@@ -112,12 +116,10 @@ def evaluate_command(
     with print_warnings(quiet=quiet):
         conventions, requests = metrics.conventions(), metrics.requests()
         cautions = shared_options.silenced_cautions(silenced)
-        # Rows of factors are counted from 0, so the ids of the files must be numbers too.
-        if factors and not (user_ids or item_ids):
-            files = replace(files, ids="int")
+        model, files = _read_factors(factors, files, user_ids=user_ids, item_ids=item_ids)
         before = files.read(train or None, "truth", quiet=quiet)
         ranked, known, history = _read_inputs(
-            (lists, truth, None if unseen == train else unseen), files, factors, user_ids=user_ids,
+            (lists, truth, None if unseen == train else unseen), files, model, user_ids=user_ids,
             item_ids=item_ids, unread=beyond.memory is not None, quiet=quiet,
         )  # fmt: skip
         with progress_bar("ranking" if beyond.memory is None else "evaluating", quiet=quiet) as progress:
@@ -141,8 +143,9 @@ def evaluate_command(
             )
     if per_user is not None:
         write_per_user(result, per_user, raw=raw)
+    beyond.keep_name(result, name)
     if save is not None:
-        result.save(save, name=name, **beyond.facts())
+        result.save(save, name=name)
         if beyond.memory is not None and not quiet:
             note(f"{save} holds sums; the values per user {beyond.where()}.")
     print_result(
@@ -158,10 +161,24 @@ def evaluate_command(
         print_page(result.bounds(), err=as_json or as_csv)
 
 
+def _read_factors(
+    paths: tuple[str, str] | None, files: FileOptions, *, user_ids: str | None, item_ids: str | None
+) -> tuple[Factors | None, FileOptions]:
+    """The model of --factors, and how ids of other files are read: as numbers, if its rows have none."""
+    from recsys.ranks.sources import Factors, read_factors
+
+    if not paths:
+        return None, files
+    model = read_factors(*paths, user_ids=user_ids, item_ids=item_ids, ids=files.ids)
+    if model.user_rows.numbered and model.item_rows.numbered:
+        return Factors(model.users, model.items), replace(files, ids="int")
+    return model, files
+
+
 def _read_inputs(
     paths: tuple[str | None, str | None, str | None],
     files: FileOptions,
-    factors: tuple[str, str] | None,
+    factors: Factors | None,
     *,
     user_ids: str | None,
     item_ids: str | None,
@@ -170,12 +187,11 @@ def _read_inputs(
 ) -> tuple[Any, Any, Any]:
     """Lists or a model, truth and seen items; `unread`: tables stay paths, which are read piece by piece."""
     from recsys.evaluation.run import is_model_path
-    from recsys.ranks.sources import read_factors
 
     lists, truth, seen = paths
-    is_list = not factors and not is_model_path(lists)
-    if factors:
-        ranked: Any = read_factors(*factors, user_ids=user_ids, item_ids=item_ids, ids=files.ids)
+    is_list = factors is None and not is_model_path(lists)
+    if factors is not None:
+        ranked: Any = factors
     elif unread and is_list and not (user_ids or item_ids):
         ranked = lists
     else:

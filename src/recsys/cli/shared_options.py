@@ -123,7 +123,8 @@ class FileOptions:
     ) -> Any:
         """A model of `recsys train` or, with `factors`, any two matrices U and V, as a source of rankings.
 
-        Its rows have the ids of these files, else those in the model, else their numbers, of the type --ids.
+        Its rows have the ids of these files, else those in the model (beside U and V the arrays user_ids and
+        item_ids), else their numbers, of the type --ids.
         """
         from recsys.models.model_files import is_model_file, load_model
         from recsys.ranks.sources import Factors
@@ -132,14 +133,14 @@ class FileOptions:
         files = {"user": user_ids, "item": item_ids}
         if not factors or is_model_file(path):
             given = {what: file for what, file in files.items() if file is not None}
-            names = {f"{what}_ids": row_ids(file, 0, what, self.ids) for what, file in given.items()}
+            names = {f"{what}_ids": row_ids(file, what, self.ids) for what, file in given.items()}
             return load_model(path, ids=self.ids, **names)
-        from recsys.cf.evaluation.loading import load_model as load_factors
+        from recsys.cf.evaluation.loading import load_factors_and_arrays
 
-        pair = load_factors(path)
-        sides = zip(pair, files.items(), strict=True)
-        names = {f"{what}_ids": row_ids(file, len(matrix), what, self.ids) for matrix, (what, file) in sides}
-        return Factors(*pair, **names)
+        pair, arrays = load_factors_and_arrays(path)
+        names = {f"{what}_ids": row_ids(file, what, self.ids, (path, arrays)) for what, file in files.items()}
+        source = Factors(*pair, **names)
+        return source.with_text_ids() if self.ids == "str" else source
 
     def read_attributes(
         self, path: str | None, role: Literal["user", "item"], columns: Sequence[str] | None = None
@@ -203,9 +204,10 @@ class MemoryOptions:
         places = {"per_user": self.per_user_to, "checkpoint": self.checkpoint}
         return {"memory": self.memory, **places, "ids": files.ids, "columns": files.columns_by_table()}
 
-    def facts(self) -> dict[str, str]:
-        """What a saved result says about its rows."""
-        return {} if self.per_user_to is None else {"per_user": self.per_user_to}
+    def keep_name(self, result: Any, name: str | None) -> None:
+        """Let the folder of --per-user-to call the model by this name, if there are both."""
+        if self.per_user_to is not None and name is not None:
+            result.save(self.per_user_to, name=name)
 
     def where(self) -> str:
         """Where the values per user are, in words."""
@@ -362,18 +364,15 @@ seed_option = click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all random draws."
 )
 
-metric_options = gather_options(
-    "metrics",
-    MetricOptions,
+request_options = combine_options(
     click.option(
         "-m", "--metric", "metrics", multiple=True,
         help="Such as ndcg@10 or 'ndcg(gain=exp2)@10'; repeatable.",
     ),
     click.option("-k", "cuts", multiple=True, type=int,
                  help="Cut-off for metrics that name none; repeatable."),
-    preset_option,
-    changes_option,
 )  # fmt: skip
+metric_options = gather_options("metrics", MetricOptions, request_options, preset_option, changes_option)
 
 memory_options = gather_options(
     "beyond",

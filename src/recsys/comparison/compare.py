@@ -27,8 +27,9 @@ from recsys.comparison.row_pieces import (
 from recsys.errors import ColumnError, InputError, NoRowsError, NotDefinedError, UnknownNameError
 from recsys.evaluation import tables
 from recsys.evaluation.cautions import Caution, comparison_cautions, silenced_codes
+from recsys.evaluation.engine import summarise
 from recsys.evaluation.results import Evaluation
-from recsys.evaluation.uncertainty import group_jackknife, mean_column, needs_jackknife
+from recsys.evaluation.uncertainty import estimate, group_jackknife, mean_column, needs_jackknife
 from recsys.metrics.registry import Request, check_same_decisions, parse_all
 from recsys.stats.comparison_table import (
     ComparisonTable,
@@ -39,7 +40,7 @@ from recsys.stats.comparison_table import (
     footnotes,
     number_columns,
 )
-from recsys.stats.inference_results import StoppedWarning, caution
+from recsys.stats.inference_results import StoppedWarning, caution, notes_only
 from recsys.stats.intervals import Method
 from recsys.stats.multiple_comparisons import FriedmanResult, omnibus
 from recsys.stats.paired_comparison import compare_pieces, compare_tables
@@ -107,7 +108,9 @@ class Comparison(tables.Tabled, Sequence[Row]):
     @cached_property
     def cautions(self) -> tuple[Caution, ...]:
         """Where it may answer another question than was meant: its own cautions, and those of the models."""
-        return comparison_cautions(self.evaluations, self.silenced) if self.evaluations else ()
+        if not self.evaluations:
+            return ()
+        return comparison_cautions(self.evaluations, (row.metric for row in self.rows), self.silenced)
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -354,7 +357,9 @@ def compare_results(
             raise UnknownNameError("choice", name, known)
     choices = Options(lower_is_better=frozenset(lower), **read_user_tables(options))
     table = _compare_rows(runs, requests, baseline, choices, make_sums)
-    notes = (*table.notes, *_notes(runs, requests, named=metrics is not None))
+    old = [e for name, of in runs.items() if baseline in (None, name) for e in of]
+    empty_margins = _margin_notes(old, requests, choices)
+    notes = (*table.notes, *_notes(runs, named=metrics is not None), *empty_margins)
     finds = {str(r) for r in requests if r.metric.population == "relevant" and r.metric.better == "higher"}
     rows = tuple(
         replace(row, verdict=f"both found nothing: the value is 0 for all {row.n_units} units")
@@ -367,6 +372,27 @@ def compare_results(
     beyond = frozenset(str(r) for r in requests if r.metric.population == "listed")
     table = replace(table, rows=rows, notes=notes, beyond_accuracy=beyond)
     return Comparison(table, runs, silenced=silenced_codes(cautions))
+
+
+def _margin_notes(old: Sequence[Evaluation], requests: Sequence[Request], options: Options) -> list[str]:
+    """A note on each metric of which no model can fail a margin; an error if that is so for all metrics."""
+    notes = []
+    margins = {"margin": options.margin, "no_worse_than": options.no_worse_than}
+    for name, margin in margins.items():
+        if margin is None:
+            continue
+        reasons = {
+            str(request): [why_no_demand(margin, request, e, old) for e in old] for request in requests
+        }
+        found = [
+            f"{name}={margin:g} asks nothing of {metric}: {why[0]}"
+            for metric, why in reasons.items()
+            if all(why)
+        ]
+        if len(found) == len(reasons):
+            raise InputError(f"{found[0]}.", hint="It is in the metric's own units, such as 0.005.")
+        notes += found
+    return notes
 
 
 def _compare_rows(
@@ -444,11 +470,8 @@ def _why_in_memory(runs: Mapping[str, list[Evaluation]], options: Options) -> st
     return why_in_memory(results)
 
 
-def _notes(
-    runs: Mapping[str, list[Evaluation]], requests: Sequence[Request], *, named: bool
-) -> Iterator[str]:
-    """What a reader must know besides the table: unlike catalogues, early stops, metrics without pairs."""
-    yield from unlike_catalogues({name: model_runs[0] for name, model_runs in runs.items()}, requests)
+def _notes(runs: Mapping[str, list[Evaluation]], *, named: bool) -> Iterator[str]:
+    """What a reader must know besides the table: other aggregates, early stops, metrics without pairs."""
     yield from aggregate_notes(e for model_runs in runs.values() for e in model_runs)
     early = ", ".join(stopped_early(runs))
     if early:
@@ -473,15 +496,6 @@ def aggregate_notes(results: Iterable[Evaluation]) -> Iterator[str]:
     stated = dict.fromkeys(result.aggregate.words for result in results if result.aggregate is not None)
     if stated:
         yield f"means over users are compared; results state the {' or the '.join(stated)}"
-
-
-def unlike_catalogues(results: Mapping[str, Evaluation], requests: Sequence[Request]) -> Iterator[str]:
-    """A note if metrics of the catalogue are compared over catalogues of different sizes."""
-    catalogues = {name: result.partial.catalogue for name, result in results.items()}
-    sizes = {name: one.n for name, one in catalogues.items() if one is not None}
-    if any(r.metric.kind == "catalogue" for r in requests) and len(set(sizes.values())) > 1:
-        sizes_text = ", ".join(f"{name} {n:,}" for name, n in sizes.items())
-        yield f"catalogues differ ({sizes_text} items): evaluate all models with the same catalogue="
 
 
 def stopped_early(runs: Mapping[str, Sequence[Evaluation]]) -> list[str]:
@@ -545,6 +559,33 @@ def value_ranges(
         is_value = not any(name in e.partial.terms for e in evaluations)
         ranges[name] = (min(lows), max(highs)) if is_value else (-math.inf, math.inf)
     return ranges
+
+
+def why_no_demand(
+    margin: float, request: Request, old: Evaluation, results: Sequence[Evaluation]
+) -> str | None:
+    """Why no model can be worse than the old one by more than this, in the metric's units; None if one can.
+
+    The old value is an estimate: the margin must cover all that the true value can lose, with 99.9%
+    confidence. `results` tell between which values the metric lies. That an old value is the worst there is
+    is no fault of the margin.
+    """
+    name, better = str(request), request.metric.better
+    lows, highs = zip(*(e.ranges.get(name, request.metric.bounds) for e in results), strict=True)
+    low, high = min(lows), max(highs)
+    worst = low if better == "higher" else high
+    if better == "zero" or math.isinf(worst) or low == high:
+        return None
+    value = summarise(old.partial, [request], conventions=old.conventions)[name]
+    if margin < high - low:
+        if value == worst or not margin >= abs(value - worst):
+            return None
+        with notes_only():
+            found = estimate(old.partial, request, old.conventions, confidence=0.998, bounds=(low, high))
+        end = found.interval.high if better == "higher" else found.interval.low
+        if not margin >= abs(end - worst):
+            return None
+    return f"the value is {value:.4g} now, and the worst there is {worst:.4g}"
 
 
 def json_number(value: Any) -> Any:

@@ -1,7 +1,8 @@
 """What evaluators do that is no decision of ours: common mistakes, and habits of libraries, in words.
 
-A deviation changes the question (what is read), the cut-off, how users are brought together, or the whole
-formula of a metric; all else is still decided by conventions. A mistake is added as one row here.
+A deviation changes the question (what is read), the cut-off, how users are brought together, the scale of the
+values, or the whole formula of a metric; all else is still decided by conventions. A mistake is added as one
+row here.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, permutations, product
-from math import factorial, log, log2, prod
+from math import factorial, log, log2, log10, prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,12 +24,22 @@ _MOST_ORDERS = 720
 
 
 class Ranked(NamedTuple):
-    """One user: the gain at each place of the list (0 for a miss), all gains in falling order, k, scores."""
+    """One user: the gain at each place of the list (0 for a miss), those of all relevant items, k, and more.
+
+    `rows` are the items of the list with their scores, `grades` all judgements, and `values` the decisions
+    and parameters that are free.
+    """
 
     gains: Sequence[float]
-    ideal: Sequence[float]
+    relevant: Sequence[float]
     k: int
-    scores: Sequence[float]
+    rows: Sequence[Sequence[Any]]
+    grades: Mapping[str, float]
+    values: Mapping[str, Any]
+
+    @property
+    def ideal(self) -> Sequence[float]:
+        return sorted(self.relevant, reverse=True)
 
     @property
     def top(self) -> Sequence[float]:
@@ -48,13 +59,19 @@ class Ranked(NamedTuple):
         """The place of the last hit, 0 if there is none."""
         return self.places[-1] if self.places else 0
 
+    @property
+    def items(self) -> list[str]:
+        """The first k items."""
+        return [item for item, _ in self.rows[: self.k]]
+
 
 @dataclass(frozen=True)
 class Deviation:
     """One thing done differently; `known_of` are presets whose library is known to do it.
 
     `questions` gives what is read instead, several where any of them may be; `decides` are the decisions that
-    then have no other value; `metrics` are those it is tried on, all if there are none.
+    then have no other value; `reads` are decisions and parameters of the metric that the formula still asks;
+    `metrics` are those it is tried on, all if there are none.
     """
 
     words: str
@@ -62,7 +79,9 @@ class Deviation:
     cut: Callable[[int], int | None] | None = None
     settle: Callable[[Sequence[float]], float] | None = None
     formula: Callable[[Ranked], float] | None = None
+    scale: float = 1.0
     decides: Mapping[str, Any] = field(default_factory=dict)
+    reads: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ()
     known_of: tuple[str, ...] = ()
     beside: bool = False  # it also occurs together with another one
@@ -187,13 +206,14 @@ QUESTIONS = (
     ),
     Deviation("values are added over the users, and not divided by their number", settle=sum),
     Deviation("the median over the users is taken in place of the mean", settle=statistics.median),
+    Deviation("values are percentages: 100 times what they should be", scale=100.0),
     Deviation(
         "equal scores are in an order that follows no rule known here", _every_order,
         decides={"ties": "given"},
         known_of=("torchmetrics", "recpack", "warprec", "recometrics", "ncf_evaluator"),
     ),
 )  # fmt: skip
-"""Another question than the one that was asked, or another mean."""
+"""Another question than the one that was asked, another mean or another scale."""
 
 
 def _dcg(gains: Sequence[float], discount: Callable[[int], float] = lambda r: log2(r + 1)) -> float:
@@ -208,24 +228,37 @@ def _ndcg(discount: Callable[[int], float]) -> Callable[[Ranked], float]:
     return lambda r: _over(_dcg(r.top, discount), _dcg(r.ideal[: r.k], discount))
 
 
-def _precisions(r: Ranked, *, shift: int = 0) -> float:
-    """The sum of the precision at each hit, places counted from 1 + shift."""
-    return sum(number / (place + shift) for number, place in enumerate(r.places, start=1))
+def _average_precision(r: Ranked, precision: Callable[[int, int], float]) -> float:
+    """The precision of the h-th hit at place p, added and divided as `ap_over` says."""
+    divisor = {
+        "min": min(r.k, len(r.relevant)),
+        "relevant": len(r.relevant),
+        "hits": r.n_hits,
+        "k": r.k,
+        "list": min(r.k, len(r.relevant), len(r.gains)),
+    }[r.values["ap_over"]]
+    return _over(sum(precision(h, p) for h, p in enumerate(r.places, start=1)), divisor)
 
 
-def _f1(r: Ranked, constant: float) -> float:
-    p, recall = r.n_hits / r.k, _over(r.n_hits, len(r.ideal))
-    return _over(2 * p * recall, p + recall + constant)
+def _precisions(r: Ranked) -> float:
+    return sum(number / place for number, place in enumerate(r.places, start=1))
+
+
+def _f1(r: Ranked, mean: Callable[[float, float], float]) -> float:
+    return mean(r.n_hits / r.k, _over(r.n_hits, len(r.relevant)))
 
 
 def _at_last_place(r: Ranked) -> float:
     """Average precision where every hit of a tied group has the group's last place."""
-    last = [sum(other >= score for other in r.scores) for score in r.scores]
+    last = [sum(other >= score for _, other in r.rows) for _, score in r.rows]
     found = [place for place, gain in zip(last, r.gains, strict=True) if gain]
     return _over(sum(sum(p <= place for p in found) / place for place in found), len(found))
 
 
-# For each metric: the words, the formula, and the presets of libraries that are known for it.
+_AP = {"reads": ("ap_over",)}
+_GRADES = {"decides": {"gain": "grade"}}
+
+# For each metric: the words, the formula, and what else is known of the deviation.
 _FORMULAS: dict[str, tuple[tuple[Any, ...], ...]] = {
     "ndcg": (
         ("place r is discounted by log2(r + 2)", _ndcg(lambda r: log2(r + 2))),
@@ -243,6 +276,15 @@ _FORMULAS: dict[str, tuple[tuple[Any, ...], ...]] = {
          lambda r: _over(_dcg(r.top), _dcg(sorted(r.gains, reverse=True)[: r.k]))),
         ("the ideal list holds k hits of the highest gain",
          lambda r: _over(_dcg(r.top), _dcg([*r.ideal[:1]] * r.k))),
+        ("the ideal list holds hits of gain 1, whatever the gains of the list",
+         lambda r: _over(_dcg(r.top), _dcg([1.0] * min(r.k, len(r.relevant))))),
+        ("the ideal list is in the order of the truth, not sorted",
+         lambda r: _over(_dcg(r.top), _dcg(r.relevant[: r.k]))),
+        ("the gain is 2^grade - 1 in the ideal list, the grade in the list",
+         lambda r: _over(_dcg(r.top), _dcg([2**grade - 1 for grade in r.ideal[: r.k]])), _GRADES),
+        ("the list is not cut at k, the ideal list is", lambda r: _over(_dcg(r.gains), _dcg(r.ideal[: r.k]))),
+        ("the ideal list is cut at k + 1", lambda r: _over(_dcg(r.top), _dcg(r.ideal[: r.k + 1]))),
+        ("the ideal list is cut at k - 1", lambda r: _over(_dcg(r.top), _dcg(r.ideal[: r.k - 1]))),
         ("the sum is not divided by that of an ideal list (dcg)", lambda r: _dcg(r.top)),
         ("the sum is divided by k in place of that of an ideal list", lambda r: _dcg(r.top) / r.k),
         ("the sum is divided by the length of the list in place of that of an ideal list",
@@ -251,64 +293,105 @@ _FORMULAS: dict[str, tuple[tuple[Any, ...], ...]] = {
     "dcg": (
         ("place r is discounted by log2(r + 2)", lambda r: _dcg(r.top, lambda p: log2(p + 2))),
         ("place r is discounted by ln(r + 1)", lambda r: _dcg(r.top, lambda p: log(p + 1))),
+        ("place r is discounted by log10(r + 1)", lambda r: _dcg(r.top, lambda p: log10(p + 1))),
         ("places from 2 on are discounted by 1 + log2(r)", lambda r: _dcg(r.top, lambda p: 1 + log2(p))),
         ("places are not discounted", lambda r: sum(r.top)),
         ("place r is discounted by r + 1", lambda r: _dcg(r.top, lambda p: p + 1)),
+        ("place r is discounted by the square root of r", lambda r: _dcg(r.top, lambda p: p**0.5)),
     ),
     "map": (
         ("it is the mean of precision@1 to precision@k, hit or not",
-         lambda r: sum(sum(p <= n for p in r.places) / n for n in range(1, r.k + 1)) / r.k, "elliot"),
+         lambda r: sum(sum(p <= n for p in r.places) / n for n in range(1, r.k + 1)) / r.k,
+         {"known_of": ("elliot",)}),
         ("all relevant items of equal score have the last of their places, and k is not used",
-         _at_last_place, "cornac"),
+         _at_last_place, {"known_of": ("cornac",), "decides": {"ties": "worst"}}),
         ("places are counted from 2: precision at place r divides by r + 1",
-         lambda r: _over(_precisions(r, shift=1), min(r.k, len(r.ideal)))),
+         lambda r: _average_precision(r, lambda h, p: h / (p + 1)), _AP),
+        ("places are counted from 0: precision at place r divides by r - 1, at place 1 by 1",
+         lambda r: _average_precision(r, lambda h, p: h / max(p - 1, 1)), _AP),
+        ("1 / r of each hit is added in place of the precision there",
+         lambda r: _average_precision(r, lambda _, p: 1 / p), _AP),
         ("the sum of precisions is divided by the length of the list",
          lambda r: _over(_precisions(r), min(r.k, len(r.gains)))),
+        ("the sum of precisions is divided by the length of the whole list",
+         lambda r: _over(_precisions(r), len(r.gains))),
+        ("the sum of precisions is divided by max(k, relevant)",
+         lambda r: _precisions(r) / max(r.k, len(r.relevant))),
         ("the sum of precisions is not divided", _precisions),
         ("it is the precision at the last hit only", lambda r: _over(r.n_hits, r.last)),
     ),
     "mrr": (
         ("places are counted from 2: the first hit at place r gives 1 / (r + 1)",
          lambda r: 1 / (r.places[0] + 1) if r.places else 0.0),
+        ("places are counted from 0: the first hit at place r gives 1 / (r - 1), at place 1 it gives 1",
+         lambda r: 1 / max(r.places[0] - 1, 1) if r.places else 0.0),
+        ("the first hit at place r gives 1 / log2(r + 1)",
+         lambda r: 1 / log2(r.places[0] + 1) if r.places else 0.0),
         ("it is the mean of 1 / r over all hits", lambda r: _over(sum(1 / p for p in r.places), r.n_hits)),
         ("it is the sum of 1 / r over all hits", lambda r: sum(1 / p for p in r.places)),
         ("it is the sum of 1 / r over all hits, divided by the relevant items",
-         lambda r: _over(sum(1 / p for p in r.places), len(r.ideal))),
+         lambda r: _over(sum(1 / p for p in r.places), len(r.relevant))),
         ("it is 1 / r of the last hit", lambda r: _over(1, r.last)),
     ),
     "precision": (
         ("hits are divided by the length of the whole list", lambda r: _over(r.n_hits, len(r.gains))),
         ("hits are divided by k + 1", lambda r: r.n_hits / (r.k + 1)),
+        ("hits are divided by k - 1", lambda r: _over(r.n_hits, r.k - 1)),
+        ("the first k + 1 places are read, and their hits divided by k",
+         lambda r: sum(map(bool, r.gains[: r.k + 1])) / r.k),
+        ("hits are divided by the different items among the first k",
+         lambda r: r.n_hits / len(set(r.items))),
+        ("hits are divided by the judged items among the first k",
+         lambda r: _over(r.n_hits, sum(item in r.grades for item in r.items))),
         ("hits are not divided (hits)", lambda r: float(r.n_hits)),
     ),
     "recall": (
         ("hits are divided by the length of the list", lambda r: _over(r.n_hits, min(r.k, len(r.gains)))),
-        ("hits are divided by max(k, relevant)", lambda r: r.n_hits / max(r.k, len(r.ideal))),
+        ("hits are divided by max(k, relevant)", lambda r: r.n_hits / max(r.k, len(r.relevant))),
         ("hits are divided by the relevant items of the list",
          lambda r: _over(r.n_hits, sum(map(bool, r.gains)))),
+        ("hits are divided by all judged items, relevant or not", lambda r: r.n_hits / len(r.grades)),
+        ("hits are divided by one more than the relevant items", lambda r: r.n_hits / (len(r.relevant) + 1)),
+        ("items count by their grade: grades of the hits over grades of all relevant items",
+         lambda r: sum(r.top) / sum(r.relevant), _GRADES),
         ("hits are not divided (hits)", lambda r: float(r.n_hits)),
     ),
     "f": (
-        ("a constant of 1e-6 is added to the divisor", lambda r: _f1(r, 1e-6), "cornac"),
-        ("it is the arithmetic mean of precision and recall",
-         lambda r: (r.n_hits / r.k + _over(r.n_hits, len(r.ideal))) / 2),
-        ("it is precision times recall", lambda r: r.n_hits / r.k * _over(r.n_hits, len(r.ideal))),
-        ("the factor 2 is missing", lambda r: _f1(r, 0.0) / 2),
+        ("a constant of 1e-6 is added to the divisor",
+         lambda r: _f1(r, lambda p, q: 2 * p * q / (p + q + 1e-6)), {"known_of": ("cornac",)}),
+        ("it is the arithmetic mean of precision and recall", lambda r: _f1(r, lambda p, q: (p + q) / 2)),
+        ("it is the geometric mean of precision and recall", lambda r: _f1(r, lambda p, q: (p * q) ** 0.5)),
+        ("it is the smaller of precision and recall", lambda r: _f1(r, min)),
+        ("it is precision times recall", lambda r: _f1(r, lambda p, q: p * q)),
+        ("it is hits over the items that are listed, relevant or both (Jaccard)",
+         lambda r: r.n_hits / (len(set(r.items)) + len(r.relevant) - r.n_hits)),
+        ("the factor 2 is missing", lambda r: _f1(r, lambda p, q: _over(p * q, p + q))),
     ),
-    "hit": (("it is the number of hits (hits)", lambda r: float(r.n_hits)),),
+    "hit": (
+        ("it is the number of hits (hits)", lambda r: float(r.n_hits)),
+        ("it is 1 only where every relevant item is found", lambda r: float(r.n_hits == len(r.relevant))),
+        ("only the first place is read", lambda r: float(r.top[0] > 0)),
+    ),
     "rbp": (
-        ("the sum is not multiplied by 1 - p, p = 0.8", lambda r: sum(0.8 ** (p - 1) for p in r.places)),
+        ("the sum is not multiplied by 1 - p",
+         lambda r: sum(r.values["p"] ** (place - 1) for place in r.places), {"reads": ("p",)}),
+        ("place r weighs p^r in place of p^(r - 1)",
+         lambda r: (1 - r.values["p"]) * sum(r.values["p"] ** place for place in r.places),
+         {"reads": ("p",)}),
+    ),
+    "err": (
+        ("the user never stops: hits at earlier places take nothing from later ones",
+         lambda r: sum((2**g - 1) / 2 ** (r.values["max_grade"] or 1.0) / p for p, g in enumerate(r.top, 1)),
+         {"reads": ("max_grade",), **_GRADES}),
     ),
 }  # fmt: skip
-_DECIDED = {_at_last_place: {"ties": "worst"}}  # what a formula does is that decision, and no other
 FORMULAS = tuple(
-    Deviation(
-        words, formula=formula, metrics=(metric,), known_of=tuple(known_of), decides=_DECIDED.get(formula, {})
-    )
+    Deviation(words, formula=formula, metrics=(metric,), **(rest[0] if rest else {}))
     for metric, rows in _FORMULAS.items()
-    for words, formula, *known_of in rows
+    for words, formula, *rest in rows
 )
-"""Another formula for one metric; gains, ties, repeats and who is in the mean are decided as always."""
+"""Another formula for one metric; what is relevant, gains, ties, repeats and who is in the mean are decided
+as always."""
 
 
 def deviations_for(metric: str, *, has_cut: bool) -> tuple[Deviation, ...]:
@@ -342,6 +425,8 @@ def both(first: Deviation, second: Deviation) -> Deviation | None:
         cut=first.cut or second.cut,
         settle=first.settle or second.settle,
         formula=first.formula or second.formula,
+        scale=first.scale * second.scale,
+        reads=first.reads + second.reads,
         decides={**first.decides, **second.decides},
         known_of=tuple(name for name in first.known_of if name in second.known_of),
     )

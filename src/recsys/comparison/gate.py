@@ -25,8 +25,8 @@ from recsys.comparison.compare import (
     mean_columns,
     means_of,
     stopped_early,
-    unlike_catalogues,
     value_ranges,
+    why_no_demand,
 )
 from recsys.comparison.row_pieces import (
     check_rows,
@@ -208,7 +208,7 @@ def gate(
         new: the evaluation of the new model, or the path where it was saved.
         against: that of the current model, of the same users under the same conventions.
         margins: how much worse each metric may be: "1%" of the old value, or 0.005 in its own units; 0 asks
-            that it is shown to be better.
+            that it is shown to be better. One so wide that no model can fail it is refused.
         confidence: of the one-sided bound.
 
     >>> import recsys
@@ -251,7 +251,7 @@ def gate(
     )
     ranges = value_ranges(requests, [result, other])
     demands = {
-        str(request): _Demand(request, *_parse_margin(str(request), margin), confidence)
+        str(request): _demand(request, margin, [other, result], confidence)
         for request, margin in zip(requests, margins.values(), strict=True)
     }
     sides = {"new": result, "old": other}
@@ -261,12 +261,12 @@ def gate(
         by_name = {check.metric: check for check in checks}
         for name, demand in demands.items():
             by_name[name] = by_name.get(name) or _check_whole(result, other, demand)
-    notes += [*unlike_catalogues(sides, requests), *aggregate_notes(sides.values())]
+    notes += aggregate_notes(sides.values())
     early = stopped_early({"the new result": [result], "the one it is compared with": [other]})
     if early:
         how = "stopped early, and the bounds take the number of users for fixed beforehand"
         notes.append(f"{' and '.join(early)} {how}")
-    cautions = comparison_cautions({"the old result": [other], "the new one": [result]})
+    cautions = comparison_cautions({"the old result": [other], "the new one": [result]}, demands)
     in_order = tuple(by_name[name] for name in demands)
     return Gate(in_order, confidence, tuple(note for note in notes if note), cautions)
 
@@ -481,16 +481,25 @@ def _check_whole(new: Evaluation, old: Evaluation, demand: _Demand) -> GateCheck
     )
 
 
-def _parse_margin(metric: str, margin_text: str | float) -> tuple[float, bool]:
+def _demand(
+    request: Request, margin_text: str | float, results: Sequence[Evaluation], confidence: float
+) -> _Demand:
+    """What a margin asks of one metric of `results`, of which the first is the old one."""
     text = str(margin_text).strip() if isinstance(margin_text, str | Real | Decimal) else ""
     relative = text.endswith("%")
     try:
-        value = float(text[:-1]) / 100 if relative else float(text)
+        margin = float(text[:-1]) / 100 if relative else float(text)
     except ValueError:
-        value = math.nan
-    if not 0 <= value < math.inf or (relative and value >= 1):
+        margin = math.nan
+    hint = "Write '1%' of the old value, or 0.005 in the metric's own units."
+    if not 0 <= margin < math.inf or (relative and margin >= 1):
         raise InputError(
-            f"the margin {margin_text!r} of {metric} is neither a share nor a number.",
-            hint="Write '1%' of the old value, or 0.005 in the metric's own units.",
+            f"the margin {margin_text!r} of {request} is neither a share nor a number.", hint=hint
         )
-    return value, relative
+    reason = None if relative else why_no_demand(margin, request, results[0], results)
+    if reason:
+        meant = f"Did you mean '{margin:g}%'? " if margin < 100 else ""
+        raise InputError(
+            f"no model can fail the margin {margin_text!r} of {request}: {reason}.", hint=meant + hint
+        )
+    return _Demand(request, margin, relative, confidence)

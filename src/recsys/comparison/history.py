@@ -12,16 +12,19 @@ import json
 import math
 import re
 import secrets
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from recsys.comparison.compare import json_number
+from recsys.comparison.row_pieces import folder_of
 from recsys.errors import FileError, InputError
 from recsys.evaluation import tables
+from recsys.evaluation.engine import is_aggregated
 from recsys.evaluation.results import Evaluation, load
+from recsys.evaluation.uncertainty import needs_jackknife
 from recsys.inputs.files.atomic_write import rename_if_absent, write_errors_of
 from recsys.metrics.registry import Request
 from recsys.stats.change_points import MIN_NIGHTS, Change, change_points
@@ -30,7 +33,7 @@ from recsys.stats.inference_results import notes_only
 
 @dataclass(frozen=True)
 class Night:
-    """One metric of one stored result, with its interval."""
+    """One metric of one stored result, with its interval and the decisions that its value depends on."""
 
     finished: str
     name: str
@@ -40,6 +43,7 @@ class Night:
     high: float
     users: int
     path: str
+    decisions: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 class ResultHistory(Sequence[Night]):
@@ -60,10 +64,15 @@ class ResultHistory(Sequence[Night]):
         for key, nights in groupby(self.nights, key=lambda night: (night.name, night.metric)):
             yield key, list(nights)
 
-    def changes(self) -> dict[tuple[str, str], list[tuple[Night, Change]]]:
-        """The changes of each (model, metric): the first night of each new level."""
-        changes = {}
+    def comparable(self) -> Iterator[tuple[tuple[str, str], list[Night]]]:
+        """The nights of each (model, metric) that were evaluated under the same decisions as the newest."""
         for key, nights in self.series():
+            yield key, [night for night in nights if night.decisions == nights[-1].decisions]
+
+    def changes(self) -> dict[tuple[str, str], list[tuple[Night, Change]]]:
+        """The changes of each (model, metric): the first night of each new level, among comparable nights."""
+        changes = {}
+        for key, nights in self.comparable():
             points = change_points([n.value for n in nights])
             if points:
                 changes[key] = [(nights[change.at], change) for change in points]
@@ -71,8 +80,29 @@ class ResultHistory(Sequence[Night]):
 
     def too_few_nights(self) -> dict[tuple[str, str], int]:
         """The number of nights of each (model, metric) that has too few to tell a change from noise."""
-        counts = {key: len(nights) for key, nights in self.series()}
+        counts = {key: len(nights) for key, nights in self.comparable()}
         return {key: count for key, count in counts.items() if count < MIN_NIGHTS}
+
+    def notes(self) -> list[str]:
+        """Since when the conventions of a series are others, which they are, and what is not compared."""
+        metrics: dict[tuple[str, str], list[str]] = {}
+        for (name, metric), nights in self.series():
+            now, unlike = nights[-1].decisions, [n for n in nights if n.decisions != nights[-1].decisions]
+            if not unlike:
+                continue
+            since, before = nights[nights.index(unlike[-1]) + 1].finished, unlike[-1].decisions
+            differ = "; ".join(
+                f"{decision}: {before.get(decision)}, now {value}"
+                for decision, value in now.items()
+                if before.get(decision) != value
+            )
+            more = "" if all(n.decisions == before for n in unlike) else "; some nights differ in other ways"
+            text = (
+                f"the conventions are others since {since} ({differ}{more}), so "
+                f"{tables.count_with_noun(len(unlike), 'night|nights is|are')} shown and not compared"
+            )
+            metrics.setdefault((name, text), []).append(metric)
+        return [f"{name}: {', '.join(names)}: {text}" for (name, text), names in metrics.items()]
 
     def to_frame(self, kind: str = "pandas") -> Any:
         """One row per night, model and metric."""
@@ -95,13 +125,15 @@ class ResultHistory(Sequence[Night]):
             "nights": nights,
             "changes": moved,
             "too_few_nights": too_few,
+            "notes": self.notes(),
             "skipped": list(self.skipped),
         }
         return json.dumps(document, indent=indent, ensure_ascii=False)
 
     def __repr__(self) -> str:
         changes = self.changes()
-        starts = {(night.path, key) for key, rows in changes.items() for night, _ in rows}
+        marks = dict.fromkeys((n.path, key) for key, nights in self.comparable() for n in nights)
+        marks |= {(n.path, key): "<- new level" for key, rows in changes.items() for n, _ in rows}
         columns: dict[str, list[Any]] = {
             "finished": [n.finished for n in self.nights],
             "model": [n.name for n in self.nights],
@@ -110,7 +142,7 @@ class ResultHistory(Sequence[Night]):
             # No interval: too few users, or groups of them, to estimate the noise.
             "95% interval": [f"[{n.low:.4f}, {n.high:.4f}]" if n.low < n.high else "-" for n in self.nights],
             "users": [n.users for n in self.nights],
-            "": ["<- new level" if (n.path, (n.name, n.metric)) in starts else "" for n in self.nights],
+            "": [marks.get((n.path, (n.name, n.metric)), "not compared") or "" for n in self.nights],
         }
         lines = [
             f"{name}: {metric} went from {change.before:.4f} to {change.after:.4f} on {night.finished} "
@@ -128,7 +160,7 @@ class ResultHistory(Sequence[Night]):
                 f"too few nights to tell a change of level from noise, which takes {MIN_NIGHTS}: "
                 + ", ".join(counts[:3] + more)
             )
-        lines += [f"skipped: {message}" for message in self.skipped]
+        lines += [*self.notes(), *(f"skipped: {message}" for message in self.skipped)]
         return "\n".join([tables.text(columns), "", *map(tables.note_text, lines)])
 
 
@@ -141,16 +173,23 @@ def history(
     requested = None if names is None else [str(Request.parse(m)) for m in names]
     nights: list[Night] = []
     skipped, available = [], set()
-    for path in paths:
+    named: set[Path] = set()  # folders that a saved result names for its values: the same night again
+    for path in sorted(paths, key=Path.is_dir):
+        if path.absolute() in named:
+            continue
         try:
             result = load(path)
         except FileError as error:
             skipped.append(str(error))
             continue
-        available |= {f"{result.name or path.name}: {metric}" for metric in result}
-        if name is not None and result.name != name:
+        place = path.absolute().name
+        rows = folder_of(result)
+        named |= set() if rows is None else {rows.path}
+        available |= {f"{result.name or place}: {metric}" for metric in result}
+        if name is not None and (result.name or place) != name:
             continue
-        for metric, value in result.items():
+        for request in result.requests:
+            metric, value = str(request), result.overall[str(request)]
             if (requested is not None and metric not in requested) or math.isnan(value):
                 continue
             with notes_only():  # warnings about a single night do not matter here
@@ -158,8 +197,10 @@ def history(
             known = math.isfinite(estimate.standard_error)
             low, high = (estimate.interval.low, estimate.interval.high) if known else (value, value)
             finished, n_users = str(result.run.get("finished", "")), result.n_cases.get(metric, 0)
-            model = result.name or path.name
-            nights.append(Night(finished, model, metric, value, low, high, n_users, path.name))
+            decisions = decisions_of(result, request)
+            nights.append(
+                Night(finished, result.name or place, metric, value, low, high, n_users, place, decisions)
+            )
     if not nights:
         if available:
             more = f" and {len(available) - 8} more" if len(available) > 8 else ""
@@ -170,8 +211,21 @@ def history(
     return ResultHistory(nights, skipped)
 
 
+def decisions_of(result: Evaluation, request: Request) -> dict[str, Any]:
+    """What values must share to be compared: the decisions the metric reads, aggregate and candidates."""
+    values = request.conventions(result.conventions).to_dict()
+    decisions = {name: value for name, value in values.items() if name in request.metric.reads}
+    if not needs_jackknife(request):
+        decisions["aggregate"] = str(request.aggregate) if is_aggregated(result.partial, request) else "mean"
+    decisions["candidates"] = "sampled" if result.notes.get("sampled") else "all"
+    return decisions
+
+
 def result_paths(folder: str | Path) -> list[Path]:
-    """The files of a folder that may be results, and the folders in it that hold values per user, by name."""
+    """The files of a folder that may be results, and the folders in it that hold values per user, by name.
+
+    A folder that holds the values per user of one result is that result.
+    """
     if not isinstance(folder, str | Path):
         raise FileError(f"a {type(folder).__name__} is no folder.", hint="Pass the path of one.")
     directory = Path(folder)
@@ -182,7 +236,10 @@ def result_paths(folder: str | Path) -> list[Path]:
     if not exists:
         raise FileError(f"there is no folder {directory}.", hint="recsys run fills one.")
     folders = [path.parent for path in directory.glob("*/manifest.json")]
-    return sorted([*directory.glob("*.json"), *folders])
+    files = [*directory.glob("*.json")]
+    if not folders and [file.name for file in files] == ["manifest.json"]:
+        return [directory]
+    return sorted([*files, *folders])
 
 
 def record(folder: str | Path, evaluation: Evaluation, name: str, **facts: Any) -> Path:

@@ -33,21 +33,21 @@ from recsys.errors import InputError, NotDefinedError, RecsysError, verb
 from recsys.evaluation.engine import measure, summarise
 from recsys.evaluation.options import EvaluationOptions
 from recsys.evaluation.run import EvaluationRun
-from recsys.evaluation.tables import Tabled, format_cell
+from recsys.evaluation.tables import Tabled, count_with_noun, format_cell
 from recsys.metrics.registry import METRICS, Request
 
 _TOLERANCE = 1e-6
 _DOUBLE = 1e-12
-_FEWEST_DECIMALS, _MOST_DECIMALS = 3, 6
+_FEWEST_DECIMALS, _MOST_DECIMALS = 2, 6
 _NEAREST = 5
 _ANY_ORDER = QUESTIONS[-1]
 
 # Values that are tried where a decision or a parameter is a number.
 _NUMBERS: dict[str, tuple[Any, ...]] = {
     "relevant_from": (None, 2.0, 3.0),
-    "max_grade": (None, 4.0, 5.0),
+    "max_grade": (None, 2.0, 3.0, 4.0, 5.0),
     "beta": (0.5, 1.0, 2.0),
-    "p": (0.5, 0.8, 0.85, 0.9, 0.95, 0.99),
+    "p": (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99),
     "alpha": (0.5,),
 }
 _NEVER_SHOWN = {
@@ -68,6 +68,7 @@ _SHOWN_BY: dict[str, Callable[[Mapping[str, Any]], bool]] = {
     ),
     **{name: lambda _: False for name in _NEVER_SHOWN},
 }
+# What stays free where a formula is another one, besides relevant_from and what the formula reads itself.
 _FORMULA_DECIDES = {
     "gain": tuple(DECISIONS["gain"]),
     "ties": ("by_id", "by_id_desc", "given"),
@@ -128,7 +129,9 @@ class Identification(Tabled):
     something the answers do not show. `deviations` are the known mistakes or habits that explain the answers;
     then `presets` holds the libraries known for it, and `otherwise` those that decide the rest alike. Where
     no preset decides so, `nearest` has those that decide the fewest things otherwise, and what these are.
-    Where nothing fits, `other_metrics` are those that all answers would fit.
+    `example` is one set of decisions and parameters that gives every answer, the nearest to the default or a
+    preset: where open decisions depend on each other, not every choice of their values does. Where nothing
+    fits, `other_metrics` are those that all answers would fit.
     """
 
     metric: str
@@ -144,16 +147,20 @@ class Identification(Tabled):
     unanswered: Mapping[str, str] = field(default_factory=dict)
     contradiction: Contradiction | None = None
     other_metrics: tuple[str, ...] = ()
+    example: Mapping[str, Any] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return self.contradiction is None
 
     @property
     def conventions(self) -> Conventions:
-        """The decisions that are fixed, with the first remaining value of the others."""
+        """The decisions of `example`, the default for what no answer shows.
+
+        They give the same numbers unless there are `deviations`; a parameter, such as p of rbp, is no
+        convention and belongs to the request.
+        """
         known = dict(Conventions().items())
-        decided = {**{name: one.values[0] for name, one in self.open.items()}, **self.fixed}
-        return Conventions().but(**{name: value for name, value in decided.items() if name in known})
+        return Conventions().but(**{name: value for name, value in self.example.items() if name in known})
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as values that JSON can hold."""
@@ -172,6 +179,7 @@ class Identification(Tabled):
             "nearest": {name: list(others) for name, others in self.nearest.items()},
             "contradiction": None,
             "other_metrics": list(self.other_metrics),
+            "example": dict(self.example),
         }
         if self.contradiction is not None:
             clash = self.contradiction
@@ -208,7 +216,9 @@ class Identification(Tabled):
         }
 
     def _footnotes(self) -> list[str]:
-        notes = [f"{self.metric}: {self.answered} probes answered; {self.precision}"]
+        notes = [
+            f"{self.metric}: {count_with_noun(self.answered, 'probe|probes')} answered; {self.precision}"
+        ]
         if self.contradiction is not None:
             clash = self.contradiction
             how = "alone rules" if clash.alone else "and the probes before it rule"
@@ -270,9 +280,10 @@ def identify(
             or a list of words, that reads such questions as JSON lines and prints {"value": …} for each.
         metric: what it claims to compute, without a cut-off; parameters in brackets are taken as known.
         answers: in place of an implementation, what was answered before: {probe: value}, rows such as
-            {"probe": …, "value": …} or {"run": …, "truth": …, "k": …, "value": …}, or a file of either.
+            {"probe": …, "value": …} or {"run": …, "truth": …, "k": …, "value": …}, one such row, or a file
+            of any of these.
         tolerance: the largest difference from our number; by default 1e-6, or half of the last decimal if
-            all answers are rounded to 3 to 6 decimals and nothing fits closer.
+            all answers are rounded to 2 to 6 decimals and nothing fits closer.
         timeout: seconds that a command may take.
 
     Raises:
@@ -308,12 +319,13 @@ def identify(
     if not known:
         raise InputError("there is no answer with a value.", hint='Answers look like {"value": 0.5}.')
     space = _space_of(request)
-    for deviations in _stages(space):
+    constant = len(known) > 1 and len({n for _, answer in known for n in _numbers(answer)}) == 1
+    for deviations in [[None]] if constant else _stages(space):
         for within, precision in _tolerances([answer for _, answer in known], tolerance):
             remaining = _Search(space, known, within).remaining(deviations)
             if remaining:
                 return _describe(space, asked, remaining, precision)
-    return _contradict(space, asked, tolerance or _TOLERANCE)
+    return _contradict(space, asked, tolerance or _TOLERANCE, constant=constant)
 
 
 def _answered(asked: Iterable[tuple[Probe, Answer]]) -> list[tuple[Probe, Answer]]:
@@ -322,6 +334,12 @@ def _answered(asked: Iterable[tuple[Probe, Answer]]) -> list[tuple[Probe, Answer
 
 def _refused(asked: Iterable[tuple[Probe, Answer]]) -> dict[str, str]:
     return {probe.name: str(answer) for probe, answer in asked if isinstance(answer, Refusal)}
+
+
+def _numbers(answer: Answer) -> list[float]:
+    if isinstance(answer, Refusal):
+        return []
+    return list(answer.values()) if isinstance(answer, dict) else [answer]
 
 
 def _check_metric(request: Request, text: str) -> None:
@@ -343,9 +361,9 @@ def _tolerances(answers: Sequence[Answer], tolerance: float | None) -> Iterator[
         yield tolerance, f"within {tolerance:g}, as asked"
         return
     yield _TOLERANCE, ""
-    numbers = [n for a in answers for n in (a.values() if isinstance(a, dict) else [a])]
+    numbers = [number for answer in answers for number in _numbers(answer)]
     for decimals in range(_FEWEST_DECIMALS, _MOST_DECIMALS + 1):
-        if all(abs(n - round(n, decimals)) < _DOUBLE for n in numbers if not isinstance(n, Refusal)):
+        if all(abs(number - round(number, decimals)) < _DOUBLE for number in numbers):
             yield 0.501 * 10**-decimals, f"the answers are rounded to {decimals} decimals"
             return
 
@@ -412,9 +430,10 @@ class _Space:
         free = {name: values for name, values in self.choices.items() if name not in deviation.decides}
         if deviation.formula is None:
             return free
+        allowed = {name: free[name] for name in ("relevant_from", *deviation.reads)} | _FORMULA_DECIDES
         return {
-            name: tuple(value for value in free[name] if value in allowed)
-            for name, allowed in _FORMULA_DECIDES.items()
+            name: tuple(value for value in free[name] if value in values)
+            for name, values in allowed.items()
             if name in free
         }
 
@@ -447,6 +466,7 @@ class _Space:
         formula = None if deviation is None else deviation.formula
         decided = {} if deviation is None else deviation.decides
         settle = None if deviation is None else deviation.settle
+        scale = 1.0 if deviation is None else deviation.scale
         if formula is None:
             self._prepare(asked, [{**values, **decided} for values in several])
         out = []
@@ -460,6 +480,10 @@ class _Space:
                     one = self._found[text, _key(in_run), _key(in_request)]
                 if settle is not None and one.users:
                     one = one._replace(value=float(settle(list(one.users.values()))))
+                if scale != 1.0:
+                    one = Prediction(
+                        scale * one.value, {u: scale * v for u, v in one.users.items()}, one.error
+                    )
                 found.append(one)
             out.append(found)
         return out
@@ -550,6 +574,7 @@ def _by_formula(
     """A formula for each user; decisions as they are meant, in plain steps."""
     own = values.get("gain", "binary")
     gain = _GAINS[own] if isinstance(own, str) else lambda grade: float(own(grade)) if grade > 0 else 0.0
+    lowest = values.get("relevant_from")
     users: dict[str, float] = {}
     for user in {**question["run"], **question["truth"]}:
         rows, grades = question["run"].get(user, []), question["truth"].get(user, {})
@@ -561,18 +586,17 @@ def _by_formula(
             values.get("duplicates") != "all" and item in {i for i, _ in rows[:at]}
             for at, (item, _) in enumerate(rows)
         ]
-        ideal = sorted((gain(g) for g in grades.values() if g > 0), reverse=True)
+        gains_of = {item: gain(g) for item, g in grades.items() if g > 0 and (lowest is None or g >= lowest)}
         no_truth = values.get("no_truth", "skip")
         left_out = no_truth == "skip" or (no_truth == "unjudged" and not grades)
-        if (not rows and values.get("no_list") == "skip") or (not ideal and left_out):
+        if (not rows and values.get("no_list") == "skip") or (not gains_of and left_out):
             continue
         gains = [
-            0.0 if again else gain(grades.get(item, 0))
-            for (item, _), again in zip(rows, repeats, strict=True)
+            0.0 if again else gains_of.get(item, 0.0) for (item, _), again in zip(rows, repeats, strict=True)
         ]
         k = question["k"] if question["k"] is not None else len(rows)
-        ranked = Ranked(gains, ideal, k, [score for _, score in rows])
-        users[user] = formula(ranked) if ideal and rows and k > 0 else 0.0
+        ranked = Ranked(gains, [*gains_of.values()], k, rows, grades, values)
+        users[user] = formula(ranked) if gains_of and rows and k > 0 else 0.0
     mean = math.fsum(users.values()) / len(users) if users else math.nan
     return Prediction(mean, users)
 
@@ -685,6 +709,18 @@ def _describe(
     named_presets = {name for names in presets for name in names}
     otherwise = _classes(space, remaining, known_only=False) if deviations else ()
     rest = tuple(tuple(n for n in names if n not in named_presets) for names in otherwise)
+    # For the default and each preset: what the hypothesis nearest to it decides otherwise, and its values.
+    others: dict[str, tuple[tuple[str, ...], Mapping[str, Any]]] = {}
+    rules = {"": Conventions()} | {name: row.conventions for name, row in PRESETS.items()}
+    for name, conventions in rules.items():
+        decided = space.of_preset(conventions).items()
+        differ = [tuple(n for n, v in decided if one.values.get(n, v) != v) for one in remaining]
+        nearest = min(range(len(remaining)), key=lambda at: len(differ[at]))
+        others[name] = differ[nearest], remaining[nearest].values
+    example = min(others.values(), key=lambda one: len(one[0]))[1]
+    del others[""]
+    fewest = min(len(differ) for differ, _ in others.values())
+    nearest_presets = [(name, differ) for name, (differ, _) in others.items() if len(differ) == fewest][:3]
     return Identification(
         metric=str(space.request),
         fixed=fixed,
@@ -695,19 +731,10 @@ def _describe(
         precision=precision,
         deviations=deviations,
         otherwise=tuple(names for names in rest if names),
-        nearest={} if presets or otherwise else _nearest_presets(space, fixed),
+        nearest={} if presets or otherwise else dict(nearest_presets),
         unanswered=_refused(asked),
+        example=example,
     )
-
-
-def _nearest_presets(space: _Space, fixed: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """The presets that decide the fewest of the fixed decisions otherwise, at most three, and which ones."""
-    others = {}
-    for name, row in PRESETS.items():
-        decided = space.of_preset(row.conventions).items()
-        others[name] = tuple(n for n, value in decided if fixed.get(n, value) != value)
-    fewest = min(map(len, others.values()))
-    return dict([(name, names) for name, names in others.items() if len(names) == fewest][:3])
 
 
 def _why_open(
@@ -725,10 +752,27 @@ def _why_open(
     showing = [p.name for p in unanswered if name in _SHOWN_BY and _SHOWN_BY[name](p.question)]
     if showing:
         return f"the probes that show it were not answered: {', '.join(showing)}"
-    return "equal on every probe"
+    # Its values are equal only if each of them fits beside whatever else fits.
+    beside: dict[tuple[str, _Key], set[Any]] = {}
+    for one in remaining:
+        rest = {n: v for n, v in one.values.items() if n != name}
+        beside.setdefault((str(one.deviation), _key(rest)), set()).add(one.values.get(name))
+    if len({frozenset(values) for values in beside.values()}) == 1:
+        return "equal on every probe"
+    partners = []
+    for other in space.choices:
+        pairs = {(one.values.get(name), one.values.get(other)) for one in remaining}
+        mine, theirs = {value for value, _ in pairs}, {value for _, value in pairs}
+        if other != name and len(pairs) < len(mine) * len(theirs):
+            partners.append(other)
+    if len({str(one.deviation) for one in remaining}) > 1:
+        partners.append("the deviation")
+    return f"which of them it is depends on {', '.join(partners) or 'the other open decisions'}"
 
 
-def _contradict(space: _Space, asked: Sequence[tuple[Probe, Answer]], within: float) -> Identification:
+def _contradict(
+    space: _Space, asked: Sequence[tuple[Probe, Answer]], within: float, *, constant: bool
+) -> Identification:
     """Where the answers leave everything known."""
     known = _answered(asked)
     search = _Search(space, known, within)
@@ -760,6 +804,10 @@ def _contradict(space: _Space, asked: Sequence[tuple[Probe, Answer]], within: fl
     for fits, _, words, value in sorted(rows, key=lambda row: row[:2]):
         by_value.setdefault(f"{value}", ([], value, -fits))[0].append(words)
     nearest = tuple(("; ".join(names), value, fits) for names, value, fits in by_value.values())[:_NEAREST]
+    precision = f"no known decisions fit within {within:g}"
+    if constant:
+        same = next(n for _, given in known for n in _numbers(given))
+        precision = f"every answer is {same:g}, whatever was asked"
     return Identification(
         metric=str(space.request),
         fixed={},
@@ -767,13 +815,13 @@ def _contradict(space: _Space, asked: Sequence[tuple[Probe, Answer]], within: fl
         presets=(),
         answered=len(known),
         largest_difference=math.inf,
-        precision=f"no known decisions fit within {within:g}",
+        precision=precision,
         unanswered=_refused(asked),
         contradiction=Contradiction(probe, answer, alone, nearest),
         other_metrics=tuple(
             other.name
             for other in METRICS.values()
-            if other is not space.request.metric and not {*other.needs} - {"lists"}
+            if not constant and other is not space.request.metric and not {*other.needs} - {"lists"}
             if _Search(_space_of(Request(other, None)), known, within).remaining([None])
         ),
     )
@@ -798,8 +846,10 @@ def _stored(answers: Any, probes: Sequence[Probe]) -> list[tuple[Probe, Answer]]
     where = "the answers"
     if isinstance(answers, str | Path):
         where, answers = str(answers), read_answers(Path(answers))
-    if isinstance(answers, Mapping):
-        rows: list[Any] = [{"probe": name, "value": value} for name, value in answers.items()]
+    if isinstance(answers, Mapping) and {"value", "error", "probe", "run"} & {*answers}:
+        rows: list[Any] = [answers]  # one row, as a file of one line holds it
+    elif isinstance(answers, Mapping):
+        rows = [{"probe": name, "value": value} for name, value in answers.items()]
     else:
         is_column = isinstance(answers, Iterable) and getattr(answers, "ndim", 1) == 1
         rows = list(answers) if is_column else [answers]
@@ -842,9 +892,15 @@ def _own_probe(row: Mapping[str, Any], number: int, place: str) -> Probe:
         run = {str(u): [[str(i), float(s)] for i, s in rows] for u, rows in row["run"].items()}
         truth = {str(u): {str(i): float(g) for i, g in own.items()} for u, own in row["truth"].items()}
         k = int(row["k"])
+        is_whole = k == float(row["k"])
     except (TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InputError(
             f"{place} has a question that cannot be read ({error}).",
             hint='Write {"run": {"u": [["a", 0.9]]}, "truth": {"u": {"a": 1}}, "k": 3, "value": 1.0}.',
         ) from None
+    if k < 1 or not is_whole:
+        raise InputError(
+            f"{place} is to a question with k={row['k']!r}.",
+            hint="k is a whole number from 1 on, such as 10.",
+        )
     return Probe(str(row.get("probe", f"question {number}")), k, run, truth)

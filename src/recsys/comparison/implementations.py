@@ -86,8 +86,8 @@ def answers_of(
 
 
 def check_tolerance(tolerance: Any) -> float:
-    """The number; an error if it is none, or below zero."""
-    if not is_number(tolerance) or not tolerance >= 0:
+    """The number; an error if it is none, below zero or without end."""
+    if not is_number(tolerance) or not 0 <= tolerance < math.inf:
         raise InputError(f"tolerance is {tolerance!r}.", hint="Pass a small number, such as 1e-9.")
     return float(tolerance)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from recsys.types import cached_property
 
-VERSION = 1
+VERSION = 2
 """Changes whenever a question does; answers to another version are refused."""
 
 Rows = list[list[Any]]
@@ -103,6 +103,8 @@ _WRITTEN = (
     ("perfect", "3", "u: a b c", "u: a1 b1", "nothing better is possible", ""),
     ("three users", "2", "u: a b c, v: a b c, w: c a", "u: a1 b2 c1, v: x1 y1, w: c3 d1 e1 f1 g2",
      "users with all, none and some of their items", ""),
+    ("below k", "2", "u: a b c d e f, v: a b", "u: a0 b0 c0 d1 e0 f0, v: a0 x1",
+     "the only hit is below k, among items judged not relevant", ""),
     ("tied, first", "2", "u: cadb e", "u: c1 x2", "of four equal scores, the first is relevant", "ties"),
     ("tied, second", "2", "u: cadb e", "u: a1 x2", "the second one given is relevant", "ties"),
     ("tied, last", "2", "u: cadb e", "u: b1 x2", "the last one given is relevant", "ties"),

@@ -14,7 +14,6 @@ from typing import Any, Unpack
 from recsys.conventions.decisions import AnyConventions, Conventions
 from recsys.errors import InputError, UnknownNameError
 from recsys.evaluation.cautions import comparison_cautions
-from recsys.evaluation.engine import merge
 from recsys.evaluation.options import EvaluateKeywords, EvaluationOptions
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.run import EvaluationRun
@@ -112,12 +111,13 @@ class Race(Tabled, Mapping[str, Evaluation]):
         seen = ", ".join(f"{name} {n:,}" for name, n in self.n_seen.items())
         validity = "it holds" if len(self.legs) == 1 else "they hold together"
         guarantee = f"{validity}, at all times, with {self.confidence:.0%}"
+        models = {name: [evaluation] for name, evaluation in self.evaluations.items()}
         return [
             f"winner by {', '.join(winners)}",
             f"{self.share_saved:.1%} of the work saved: {seen} of {self.n_total:,} users",
             f"{count_with_noun(len(self.legs), 'difference|differences')} watched by {methods}; {guarantee}",
             *format_unlimited(self.unlimited),
-            *map(str, comparison_cautions({n: [e] for n, e in self.evaluations.items()}, _BY_DESIGN)),
+            *map(str, comparison_cautions(models, self.winner, _BY_DESIGN)),
         ]
 
 
@@ -186,7 +186,7 @@ def race(
         line = f"a race: {entry.n_seen:,} of {state.n_total:,} users ({saved:.1%} of the work saved)"
         stopped = {"n_seen": entry.n_seen, "n_total": state.n_total, "share_saved": saved, "says": line}
         notes = {**runs[name].notes, "stopped": {**stopped, "confidence": stop.confidence}}
-        partial, run = merge(entry.parts), runs[name]
+        partial, run = entry.merged(), runs[name]
         finished[name] = Evaluation(
             partial,
             entry.requests,

@@ -25,9 +25,10 @@ def loaded(result: Any) -> Any:
 
 
 def check_rows(name: str, result: Evaluation) -> None:
-    """Refuse a result whose values per user were not kept."""
+    """Refuse a result whose values per user were not kept, or are not found."""
     if result.partial.per_case is None:
-        raise NoRowsError(f"comparing {name!r} with another result user by user")
+        why = "" if result.missing_rows is None else result.missing_rows.why
+        raise NoRowsError(f"comparing {name!r} with another result user by user", why)
 
 
 def folder_of(result: Evaluation) -> RowFolder | None:

@@ -62,7 +62,9 @@ def calc_metrics(
     for name, metric in metrics.items():
         classes = [base.__name__ for base in type(metric).__mro__]
         kind = next((known for known in classes if known in _JUDGED or known in _OTHERS), None)
-        if kind in _JUDGED:
+        if kind in _OVER_TRUTH and interactions is not None and not len(interactions):
+            results[name] = math.nan  # the mean over no user
+        elif kind in _JUDGED:
             judged.setdefault(metric.debias_config, {})[name] = metric, f"{_JUDGED[kind](metric)}@{metric.k}"
         elif kind in _OTHERS:
             results |= {name + ending: value for ending, value in _OTHERS[kind](metric, tables)}
@@ -155,6 +157,9 @@ def _of_lists(
 ) -> Iterator[tuple[str, float]]:
     """A metric of what is shown, over the users of the table of recommendations."""
     lists, truth = options.pop("lists", tables.shown(metric.k)), options.pop("truth", tables.reco)
+    if lists.empty:  # no user has a list: each counts as 0, or there is no mean
+        yield "", 0.0 if options.get("no_list") == "empty" and len(truth) else math.nan
+        return
     yield "", _evaluate(lists, truth, request, **{"no_list": "skip", **options})[str(request)]
 
 
@@ -197,7 +202,9 @@ def _partial_auc(metric: Any, tables: _Tables) -> Iterator[tuple[str, float]]:
 def _coverage(metric: Any, tables: _Tables) -> Iterator[tuple[str, float]]:
     n_items = len(tables.need("catalog", metric))
     request = f"{'coverage' if metric.normalize else 'distinct_items'}@{metric.k}"
-    return _of_lists(metric, tables, request, catalogue=n_items if metric.normalize else None)
+    options = {"catalogue": n_items if metric.normalize else None}
+    found = 0.0 if tables.shown(metric.k).empty else dict(_of_lists(metric, tables, request, **options))[""]
+    return iter([("", found if metric.normalize else int(found))])
 
 
 def _popularity(metric: Any, tables: _Tables) -> Iterator[tuple[str, float]]:
@@ -213,6 +220,9 @@ def _novelty(metric: Any, tables: _Tables) -> Iterator[tuple[str, float]]:
 
 def _serendipity(metric: Any, tables: _Tables) -> Iterator[tuple[str, float]]:
     truth, previous = (tables.need(name, metric) for name in ("interactions", "prev_interactions"))
+    n_items, users = len(tables.need("catalog", metric)), tables.shown(metric.k)[_USER]
+    if len(users) and not users.isin(truth[_USER]).any():
+        return iter([("", 0.0)])
     return _of_lists(
         metric,
         tables,
@@ -220,7 +230,7 @@ def _serendipity(metric: Any, tables: _Tables) -> Iterator[tuple[str, float]]:
         truth=truth,
         no_truth="zero",
         train=previous[[_USER, _ITEM]],
-        catalogue=len(tables.need("catalog", metric)),
+        catalogue=n_items,
     )
 
 
@@ -281,6 +291,7 @@ _JUDGED: dict[Any, Callable[[Any], str]] = {
     "NDCG": lambda metric: "ndcg(ideal=reachable)" if metric.divide_by_achievable else "ndcg",
     "MRR": lambda _: "mrr",
 }
+_OVER_TRUTH = {*_JUDGED, "PartialAUC", "PAP", "CoveredUsers"}  # the mean over the users of the interactions
 _OTHERS: dict[Any, Callable[[Any, _Tables], Iterator[tuple[str, float]]]] = {
     "PartialAUC": _partial_auc,
     "PAP": _partial_auc,

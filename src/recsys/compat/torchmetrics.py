@@ -16,9 +16,10 @@ tensor(0.7500)
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -75,6 +76,8 @@ class _Retrieval:
 
     is_differentiable: ClassVar[bool] = False
     higher_is_better: ClassVar[bool] = True
+    full_state_update: ClassVar[bool] = False
+    _device: Any = "cpu"
     top_k: int | None = None
     _name: ClassVar[str]  # of the metric here
     _graded: ClassVar[bool] = False
@@ -106,6 +109,34 @@ class _Retrieval:
         """Forget all rows."""
         self._updates: list[_Scored] = []
 
+    def to(self, device: Any) -> Self:
+        """Put results on this device; rows are kept in main memory whatever it is."""
+        import torch
+
+        self._device = torch.device(device)
+        return self
+
+    @property
+    def device(self) -> Any:
+        """Where results are: that of the last scores, or of `to`."""
+        import torch
+
+        return torch.device(self._device)
+
+    def clone(self) -> Self:
+        """A copy with the rows so far."""
+        return copy.deepcopy(self)
+
+    @property
+    def update_count(self) -> int:
+        """How many updates there were since the last reset."""
+        return len(self._updates)
+
+    @property
+    def update_called(self) -> bool:
+        """Whether there was one."""
+        return bool(self._updates)
+
     def update(self, preds: Any, target: Any, indexes: Any) -> None:
         """Add rows: the score, the target and the query of each.
 
@@ -124,9 +155,8 @@ class _Retrieval:
                 f"indexes are {indexes.dtype} and preds {preds.dtype}.", hint="Pass long integers and floats."
             )
         kept = target != self.ignore_index if self.ignore_index is not None else target == target  # noqa: PLR0124
-        tensors = (indexes[kept], preds[kept].float(), target[kept].double())
-        index, score, grade = (tensor.detach().cpu().numpy() for tensor in tensors)
-        rows = _Scored(index, score, grade)
+        index, score, grade = (tensor[kept].detach().cpu() for tensor in (indexes, preds, target))
+        rows = _Scored(index.numpy(), score.float().numpy(), grade.double().numpy())
         if not len(rows.index) or not preds.ndim:
             raise InputError("there are no rows to add.", hint="Leave out empty batches.")
         if self._graded and (rows.target < 0).any():
@@ -136,6 +166,7 @@ class _Retrieval:
                 "a target is neither 0 nor 1.", hint="RetrievalNormalizedDCG alone takes grades."
             )
         self._updates.append(rows)
+        self._device = preds.device
 
     def forward(self, preds: Any, target: Any, indexes: Any) -> Any:
         """Add rows, and return the value of these rows alone."""
@@ -177,11 +208,12 @@ class _Retrieval:
         if self.empty_target_action == "skip":
             kept = kept[..., full]
         if not kept.shape[-1]:
-            return torch.zeros(kept.shape[:-1])
+            return torch.zeros(kept.shape[:-1], device=self.device)
         if callable(self.aggregation):
-            by_query = torch.tensor(kept.T, dtype=torch.float32)
+            by_query = torch.tensor(kept.T, dtype=torch.float32, device=self.device)
             return self.aggregation(by_query, dim=None if kept.ndim == 1 else 0)
-        return torch.tensor(np.apply_along_axis(_AGGREGATES[self.aggregation], -1, kept), dtype=torch.float32)
+        values = np.apply_along_axis(_AGGREGATES[self.aggregation], -1, kept)
+        return torch.tensor(values, dtype=torch.float32, device=self.device)
 
 
 class _AtTopK(_Retrieval):
@@ -334,7 +366,7 @@ class RetrievalPrecisionRecallCurve(_Retrieval):
         curves = (
             self._aggregate(*_values(rows, [f"{name}@{k}" for k in cuts])) for name in (precision, "recall")
         )
-        return *curves, torch.tensor(cuts)
+        return *curves, torch.tensor(cuts, device=self.device)
 
 
 class RetrievalRecallAtFixedPrecision(RetrievalPrecisionRecallCurve):

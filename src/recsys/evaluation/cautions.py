@@ -8,6 +8,7 @@ asked for, so an evaluation takes no longer for them.
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 from recsys.errors import InputError
+from recsys.ranks.ranked_truth import in_history
 from recsys.ranks.sources import UsersByItems
 from recsys.types import Array, Ids, Interactions, Lists, Partial, Registry
 
@@ -28,6 +30,7 @@ _RATINGS = ("rating", "ratings", "star", "stars")
 _TIMES = ("timestamp", "time", "ts", "date", "datetime", "unixtime")
 _SCORES = ("score", "scores", "rank", "prediction", "pred", "predicted")
 _FEW, _MOST = 0.1, 0.9
+_FLOAT = re.compile(r"^([+-]?[0-9]+)\.0+$")  # a whole number that is written as a float
 
 
 class Caution(NamedTuple):
@@ -42,10 +45,14 @@ class Caution(NamedTuple):
 
 
 class CautionRule(NamedTuple):
-    """What a rule is about ("evaluation" or "comparison"), and the function that finds a sentence."""
+    """What a rule is about ("evaluation" or "comparison"), and the function that finds a sentence.
+
+    `of_counts`: it is a function of the counts of a result alone, which pieces of the users add up to.
+    """
 
     about: str
     find: Callable[..., str | None]
+    of_counts: bool = False
 
     @property
     def speaks(self) -> str:
@@ -66,16 +73,24 @@ class Question(NamedTuple):
     conventions: Conventions
 
 
+class Compared(NamedTuple):
+    """What the rules about a comparison look at: the evaluations of each model, and the metrics compared."""
+
+    models: Mapping[str, Sequence[Evaluation]]
+    metrics: frozenset[str]
+
+
 CAUTIONS: Registry[CautionRule] = Registry("caution", "recsys.cautions")
 
 
-def caution_rule(about: str) -> Callable[[Rule], Rule]:
+def caution_rule(about: str, *, of_counts: bool = False) -> Callable[[Rule], Rule]:
     """Register a function as a rule; its name is the code.
 
     Args:
-        about: "evaluation" for a function of a Question; "comparison" for one of {model: [evaluations]}.
+        about: "evaluation" for a function of a Question; "comparison" for one of a Compared.
+        of_counts: whether it is a function of the counts of an evaluation instead.
     """
-    return CAUTIONS.adding(lambda find: CautionRule(about, find))
+    return CAUTIONS.adding(lambda find: CautionRule(about, find, of_counts))
 
 
 def silenced_codes(cautions: str | Iterable[str] | None) -> frozenset[str]:
@@ -93,11 +108,14 @@ def silenced_codes(cautions: str | Iterable[str] | None) -> frozenset[str]:
     return frozenset(codes)
 
 
-def find_cautions(about: str, evidence: Any, silenced: frozenset[str] = frozenset()) -> tuple[Caution, ...]:
+def find_cautions(
+    about: str, evidence: Any, silenced: frozenset[str] = frozenset(), *, of_counts: bool = False
+) -> tuple[Caution, ...]:
     """What the rules say, in the order they are registered."""
     cautions = []
     for code, rule in CAUTIONS.load_plugins().items():
-        sentence = rule.find(evidence) if rule.about == about and code not in silenced else None
+        is_asked = (rule.about, rule.of_counts) == (about, of_counts) and code not in silenced
+        sentence = rule.find(evidence) if is_asked else None
         if sentence is not None:
             cautions.append(Caution(code, sentence, f"cautions.md#{code}"))
     return tuple(cautions)
@@ -113,9 +131,11 @@ def unique_cautions(results: Iterable[Iterable[Caution]]) -> tuple[Caution, ...]
 
 
 def comparison_cautions(
-    models: Mapping[str, Sequence[Evaluation]], silenced: frozenset[str] = frozenset()
+    models: Mapping[str, Sequence[Evaluation]],
+    metrics: Iterable[str],
+    silenced: frozenset[str] = frozenset(),
 ) -> tuple[Caution, ...]:
-    """The cautions about a comparison, and those of its models, each sentence once with their names."""
+    """The cautions about a comparison by some metrics, and those of its models, each sentence once."""
     models_of: dict[Caution, list[str]] = {}
     for name, evaluations in models.items():
         for one in unique_cautions(e.cautions for e in evaluations):
@@ -125,7 +145,8 @@ def comparison_cautions(
         for one, names in models_of.items()
         if one.code not in silenced
     )
-    return (*find_cautions("comparison", models, silenced), *of_models)
+    compared = Compared(models, frozenset(metrics))
+    return (*find_cautions("comparison", compared, silenced), *of_models)
 
 
 @caution_rule("evaluation")
@@ -144,9 +165,9 @@ def ids_are_not_rows(question: Question) -> str | None:
     parts = []
     for rows, ids_of in ((run.ranking.user_rows, _user_ids), (run.ranking.item_rows, _item_ids)):
         covered = np.zeros(rows.size, dtype=bool)
-        for table in tables if not rows.named else ():
+        for table in tables if rows.numbered else ():
             if table is not run.context.train or rows.what == "item" or run.cases_are_users:
-                covered[ids_of(table)] = True
+                covered[rows.row_of(ids_of(table))] = True
         if rows.size > 1 and not covered[0] and covered.mean() >= _MOST:
             share = f"{covered.mean():.0%} of the model's {rows.size:,} rows"
             parts.append(f"{rows.what} ids cover {share} but never row 0")
@@ -167,11 +188,11 @@ def k_beyond_lists(question: Question) -> str | None:
     run = question.run
     if not isinstance(run.ranking, Lists) or run.complete:
         return None
-    sizes = run.ranking.sizes
+    sizes = run.ranking.sizes[run.ranking.sizes > 0]
     longest = int(sizes.max(initial=0))
     beyond = [r for r in run.requests if r.k is not None and r.k > longest]
-    n_longest = int((sizes == longest).sum())
-    if not beyond or longest == 0 or n_longest < 2 or 2 * n_longest < np.count_nonzero(sizes):
+    n_alike = int(np.unique(sizes, return_counts=True)[1].max(initial=0))
+    if not beyond or n_alike < 2 or 2 * n_alike < len(sizes):
         return None
     n_known = len(np.union1d(_item_ids(run.ranking), _item_ids(run.truth)))
     if run.n_items is None and longest >= n_known:
@@ -264,8 +285,8 @@ def few_ids_shared(question: Question) -> str | None:
     """Nearly nobody matched.
 
     Fewer than 10% of the users of one side occur on the other; fewer than 10% of the items of one side occur
-    on the other, and fewer than half of the other's do here; or text ids would match after strip() or in
-    Unicode's NFC.
+    on the other, and fewer than half of the other's do here; or text ids would match after strip(), in
+    Unicode's NFC, or as whole numbers ("7" and "7.0").
 
     Silent: lists of a few popular items that all occur in the truth, or a small truth whose items are shown.
     """
@@ -278,7 +299,7 @@ def few_ids_shared(question: Question) -> str | None:
             shown = ids_of(ranking)
         else:
             rows = getattr(ranking, f"{what}_rows", None)
-            shown = rows.ids.values if rows is not None and rows.named else known[:0]
+            shown = rows.ids.values if rows is not None and not rows.numbered else known[:0]
         if len(known) == 0 or len(shown) == 0:
             continue
         shared = Ids(shown).code_of(known) >= 0
@@ -291,8 +312,14 @@ def few_ids_shared(question: Question) -> str | None:
             plain = {_plain_id(i): i for i in shown[Ids(known).code_of(shown) < 0].tolist()}
             pairs = [(i, plain[_plain_id(i)]) for i in known[~shared].tolist() if _plain_id(i) in plain]
             if pairs:
-                example = f"such as {pairs[0][0]!r} and {pairs[0][1]!r}"
-                parts.append(f"{what} ids differ only in blanks or in how letters are coded, {example}")
+                one, other = pairs[0]
+                example = f"such as {one!r} and {other!r}"
+                if _FLOAT.fullmatch(one) or _FLOAT.fullmatch(other):
+                    parts.append(f"{what} ids are written as floats, {example}: read files with ids='int'")
+                else:
+                    if one.strip() != other.strip():  # they look alike
+                        example += f", which differ in their Unicode form ({one!a} and {other!a})"
+                    parts.append(f"{what} ids differ only in blanks or in how letters are coded, {example}")
     return "; ".join(parts) or None
 
 
@@ -311,6 +338,35 @@ def training_items_ranked(question: Question) -> str | None:
 
 
 @caution_rule("evaluation")
+def truth_already_seen(question: Question) -> str | None:
+    """At least half of the relevant items were seen by their users before, so that nobody can find them.
+
+    They are in seen=, which is left out of the ranking, and count as misses.
+
+    Silent: fewer than half; lists that show them all the same; seen_truth="drop" takes them out of the truth.
+    """
+    run, truth, seen = question.run, question.run.truth, question.run.ranking_options.seen
+    n_seen = question.partial.counts.get("seen_truth", 0)
+    if seen is None or n_seen == 0 or question.conventions.seen_truth != "miss":
+        return None
+    relevant_from = question.conventions.relevant_from
+    relevant = np.ones(len(truth.codes), dtype=bool)
+    if truth.grades is not None:
+        relevant = truth.grades > 0 if relevant_from is None else truth.grades >= relevant_from
+    lost = relevant & in_history(truth, seen)
+    if isinstance(run.ranking, Lists):
+        lost &= ~in_history(truth, run.ranking)
+    n_lost, n_relevant = int(lost.sum()), int(relevant.sum())
+    if not n_lost or 2 * n_lost < n_relevant:
+        return None
+    why = "no list shows them" if isinstance(run.ranking, Lists) else "seen items are not ranked"
+    return (
+        f"{n_lost:,} of {n_relevant:,} relevant items were seen by their users before and {why}, so these "
+        "count as misses; leave repeats out of the test, or rank what was seen, too"
+    )
+
+
+@caution_rule("evaluation")
 def pairs_read_as_lists(question: Question) -> str | None:
     """A history that came as pairs [[user, item], …] was read as the items of users 0, 1, 2 and so on.
 
@@ -326,13 +382,12 @@ def pairs_read_as_lists(question: Question) -> str | None:
     )
 
 
-@caution_rule("evaluation")
-def groups_left_out(question: Question) -> str | None:
+@caution_rule("evaluation", of_counts=True)
+def groups_left_out(counts: Mapping[str, int]) -> str | None:
     """by= is given, and some users or relevant items have no group: they are in no row of the groups.
 
     Silent: everybody has a group.
     """
-    counts = question.partial.counts
     for name, total, what in (
         ("users_without_group", "cases", "users"),
         ("items_without_group", "judged", "relevant items"),
@@ -344,11 +399,12 @@ def groups_left_out(question: Question) -> str | None:
 
 
 @caution_rule("comparison")
-def different_questions(models: Mapping[str, Sequence[Evaluation]]) -> str | None:
+def different_questions(compared: Compared) -> str | None:
     """Two results have another truth for the same users, or share fewer than half of their users.
 
     Silent: the same truth for most of the same users; files of format 1, which do not hold the truth.
     """
+    models = compared.models
     baseline, *others = models
     for name in others:
         n_users, n_shared, n_other = _count_truths(models[baseline], models[name])
@@ -361,14 +417,40 @@ def different_questions(models: Mapping[str, Sequence[Evaluation]]) -> str | Non
 
 
 @caution_rule("comparison")
-def groups_not_compared(models: Mapping[str, Sequence[Evaluation]]) -> str | None:
+def groups_not_compared(compared: Compared) -> str | None:
     """Results with groups (by=) are compared over all users together.
 
     Silent: no result has groups.
     """
-    if not any(e.by for evaluations in models.values() for e in evaluations):
+    if not any(e.by for evaluations in compared.models.values() for e in evaluations):
         return None
     return "the results have groups, and what is compared here is all users together"
+
+
+@caution_rule("comparison")
+def catalogues_differ(compared: Compared) -> str | None:
+    """A metric of the catalogue, such as coverage, is compared over catalogues of different sizes.
+
+    Each model's catalogue was then made of what occurred in its own lists, so that a model which shows more
+    items is measured against more.
+
+    Silent: no such metric is compared; the catalogues have the same size.
+    """
+    sizes: dict[str, int] = {}
+    named: dict[str, None] = {}
+    for name, evaluations in compared.models.items():
+        for evaluation in evaluations:
+            if evaluation.partial.catalogue is not None:
+                sizes.setdefault(name, evaluation.partial.catalogue.n)
+            of_catalogue = [str(r) for r in evaluation.requests if r.metric.kind == "catalogue"]
+            named |= dict.fromkeys(metric for metric in of_catalogue if metric in compared.metrics)
+    if not named or len(set(sizes.values())) < 2:
+        return None
+    has = ", ".join(f"{name} {n:,}" for name, n in sizes.items())
+    return (
+        f"catalogues differ ({has} items), so that {', '.join(named)} would differ for the same lists; "
+        "evaluate all models with the same catalogue="
+    )
 
 
 def are_pairs(data: Any, users: Array) -> bool:
@@ -407,13 +489,14 @@ def _column_names(data: Any) -> list[str]:
 
 
 def _are_plain(names: Sequence[str]) -> bool:
-    """Whether no name has blanks or letters that can be coded in several ways."""
+    """Whether no name has blanks, letters that can be coded in several ways, or may be a float."""
     text = "".join(names)
-    return text.isascii() and len(text.split(None, 1)) <= 1 and text == text.strip()
+    return text.isascii() and len(text.split(None, 1)) <= 1 and text == text.strip() and ".0" not in text
 
 
 def _plain_id(name: str) -> str:
-    return unicodedata.normalize("NFC", name).strip()
+    plain = unicodedata.normalize("NFC", name).strip()
+    return _FLOAT.sub(r"\1", plain)
 
 
 class _Truths(NamedTuple):

@@ -266,7 +266,13 @@ class PieceStore:
         self._joined, self._waiting = join_pieces([*known, *self._waiting]), []
 
     def result(
-        self, inputs: CommonInputs, conventions: Conventions, n_pieces: int, *, catalogue: Ids | None = None
+        self,
+        inputs: CommonInputs,
+        conventions: Conventions,
+        n_pieces: int,
+        *,
+        catalogue: Ids | None = None,
+        whole: EvaluationRun | None = None,
     ) -> Evaluation:
         """The result of all pieces; its values per user are in the folder that was asked for."""
         for number in range(n_pieces) if self.keeps else ():
@@ -275,7 +281,7 @@ class PieceStore:
             self._join()
         if self._joined is None or not self._joined.n_cases:
             raise InputError("lists and truth have no rows.", hint="Check the paths and the filter.")
-        finish = bind(result_of, self._joined, inputs, conventions, catalogue=catalogue)
+        finish = bind(result_of, self._joined, inputs, conventions, catalogue=catalogue, whole=whole)
         if self._writer is None:
             evaluation = finish()
         else:

@@ -22,6 +22,8 @@ from recsys.errors import (
     MergeError,
     NoRowsError,
     OutOfBoundsError,
+    TieWarning,
+    warn,
 )
 from recsys.evaluation.exposure import (
     ROUNDING,
@@ -526,3 +528,19 @@ def _merge_strata(parts: Sequence[Partial], catalogue: Catalogue | None) -> dict
         of_users = strata[0].of == "user"
         out[label] = Stratum(strata[0].of, replace(merged, catalogue=catalogue) if of_users else merged)
     return out
+
+
+def warn_of_ties(counts: Mapping[str, int], conventions: Conventions) -> None:
+    """Say how many judged items share their score, by the counts of all users.
+
+    Warns:
+        TieWarning: there are some, and the conventions put equal scores in some order.
+    """
+    undecided, found = counts.get("tied", 0), counts.get("found", 0)
+    if undecided and conventions.ties in ("by_id", "by_id_desc", "given"):
+        warn(
+            TieWarning,
+            f"{undecided:,} of {found:,} judged items found ({undecided / found:.1%}) share their score "
+            f"with another item, so the result depends on how ties are ordered (here: {conventions.ties})"
+            ". ties='expected' gives the mean over all orders, ties='best' and ties='worst' the range.",
+        )

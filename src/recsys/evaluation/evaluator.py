@@ -40,8 +40,8 @@ class Evaluator:
     A batch may lack lists, truth or both: a user with one of them counts as the conventions say. The result
     has the same bits as one call of evaluate, and its counts. It differs in what is said about the data:
 
-    - a caution is kept if the batches that give it hold at least half of the users, in the words of the
-      largest of them;
+    - a caution that is not about counts of the result is kept if the batches that give it hold at least half
+      of the users, in the words of the largest of them;
     - notes about columns are those of the first batch;
     - `ranges` are the union of those of the batches, which may be narrower than those of all users.
 
@@ -159,7 +159,7 @@ class Evaluator:
             self.requests,
             self.conventions,
             notes=self._remarks.notes,
-            cautions=self._remarks.cautions_for(len(partial.rows)),
+            cautions=self._remarks.cautions_for(len(partial.rows), partial.counts, self.inputs.silenced),
             truth_keys=truth_keys,
             ranges=self._remarks.ranges,
         )

@@ -21,8 +21,19 @@ from typing import Any, cast
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
-from recsys.errors import ColumnError, FileError, InputError, MissingExtraError, RecsysError
+from recsys.errors import (
+    ColumnError,
+    FileError,
+    InputError,
+    MissingExtraError,
+    RecsysError,
+    RecsysWarning,
+    TieWarning,
+    hush,
+    warn,
+)
 from recsys.evaluation.checkpoints import PieceStore, Storage
+from recsys.evaluation.engine import warn_of_ties
 from recsys.evaluation.evaluator import Evaluator
 from recsys.evaluation.options import EvaluationOptions, refuse_no_weight
 from recsys.evaluation.pieces import name_row
@@ -84,13 +95,23 @@ def evaluate_beyond_memory(
     is_table = hasattr(lists, "__arrow_c_stream__")
     if not is_table and (callable(lists) or any(hasattr(lists, name) for name in MODEL_ATTRIBUTES)):
         lists = from_model(lists)
-    if isinstance(lists, UsersByItems) or is_model_path(lists):
-        inputs = CommonInputs(metrics, options)
-        run = inputs.run_of(lists, truth, row_ids=(options.user_ids, options.item_ids))
-        return _evaluate_model(run, inputs, conventions, storage)
-    return _evaluate_tables(
-        lists, truth, parse_all(metrics, options.k), conventions, options, storage=storage
-    )
+    given: list[tuple[type[Warning], str]] = []
+    try:
+        with hush(RecsysWarning) as given:
+            if isinstance(lists, UsersByItems) or is_model_path(lists):
+                inputs = CommonInputs(metrics, options)
+                run = inputs.run_of(lists, truth, row_ids=(options.user_ids, options.item_ids))
+                evaluation = _evaluate_model(run, inputs, conventions, storage)
+            else:
+                requests = parse_all(metrics, options.k)
+                evaluation = _evaluate_tables(lists, truth, requests, conventions, options, storage=storage)
+    finally:
+        # What several pieces warn of is said once, and ties below by the counts of all pieces.
+        for category, text in dict.fromkeys(given):
+            if category is not TieWarning:
+                warn(category, text)
+    warn_of_ties(evaluation.counts, evaluation.conventions)
+    return evaluation
 
 
 def _evaluate_tables(
@@ -191,7 +212,7 @@ def _evaluate_model(
                 progress(number + 1, n_pieces)
         items = ranking.catalogue
         items = Ids(np.arange(ranking.n_items), is_range=True) if items is None else items
-        return store.result(inputs, conventions, n_pieces, catalogue=items)
+        return store.result(inputs, conventions, n_pieces, catalogue=items, whole=run)
 
 
 def _question(options: EvaluationOptions, *, but: Sequence[str]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.errors import InputError, RecsysError
-from recsys.evaluation.cautions import CAUTIONS, Caution
+from recsys.evaluation.cautions import CAUTIONS, Caution, Question, find_cautions
 from recsys.evaluation.engine import merge, without_rows
 from recsys.evaluation.exposure import catalogue_context
 from recsys.evaluation.result_files import json_notes, pack, unpack
@@ -51,7 +51,8 @@ class Remarks:
     def of(cls, run: EvaluationRun, partial: Partial, conventions: Conventions) -> Remarks:
         """Those of one piece."""
         n = len(partial.rows)
-        cautions = {one.code: PieceCaution(one, n, n) for one in run.cautions(partial, conventions)}
+        found = find_cautions("evaluation", Question(run, partial, conventions), run.silenced)
+        cautions = {one.code: PieceCaution(one, n, n) for one in found}
         return cls(run.notes, cautions, run.ranges(conventions))
 
     def join(self, other: Remarks) -> Remarks:
@@ -65,9 +66,12 @@ class Remarks:
             _join_notes(self.notes, other.notes), cautions, union_ranges(self.ranges, other.ranges)
         )
 
-    def cautions_for(self, n_users: int) -> list[Caution]:
-        """The cautions that pieces with at least half of all users give."""
-        given = {}
+    def cautions_for(
+        self, n_users: int, counts: Mapping[str, int], silenced: frozenset[str]
+    ) -> list[Caution]:
+        """The cautions that pieces with at least half of all users give, and those about all counts."""
+        of_counts = find_cautions("evaluation", counts, silenced, of_counts=True)
+        given = {one.code: one for one in of_counts}
         for code, one in self.cautions.items():
             if 2 * one.n_users >= n_users:
                 words = one.caution.sentence
@@ -106,6 +110,8 @@ class PieceResult:
         cls, run: EvaluationRun, partial: Partial, conventions: Conventions, *, whole_users: bool = True
     ) -> PieceResult:
         """What a piece adds; `whole_users`: no other piece has cases of the same users."""
+        if any(request.conventions(conventions).ties == "given" for request in run.requests):
+            _refuse_ties(run.ranking)
         lists = run.ranking if isinstance(run.ranking, Lists) else run.truth
         matched = int((lists.cases.code_of(run.truth.cases.values) >= 0).sum())
         one, other = (side.cases.name(0) if len(side.cases) else None for side in (lists, run.truth))
@@ -140,6 +146,22 @@ class PieceResult:
         remarks = Remarks(document["notes"], cautions, unpack(document["ranges"]))
         n_cases, matched, *examples = document["counts"]
         return cls(unpack(document["partial"]), remarks, n_cases, matched, tuple(examples))
+
+
+def _refuse_ties(ranking: Any) -> None:
+    """Refuse equal scores in a list that are to stay in the order of the rows: in pieces rows have none."""
+    if not isinstance(ranking, Lists) or ranking.scores is None:
+        return
+    equal = np.flatnonzero(ranking.scores[1:] == ranking.scores[:-1]) + 1
+    if len(tied := np.setdiff1d(equal, ranking.indptr)):
+        user = ranking.cases.name(int(np.searchsorted(ranking.indptr, tied[0], side="right")) - 1)
+        item = ranking.items.name(ranking.codes[tied[0]])
+        raise InputError(
+            f"user {user!r} has equal scores (item {item!r}), which ties='given' leaves in the order of the "
+            "rows, and beyond memory and on a cluster rows have none.",
+            table="lists",
+            hint="Add a column such as rank, or pass conventions={'ties': 'by_id'} or {'ties': 'expected'}.",
+        )
 
 
 def _without_shared(partial: Partial) -> Partial:
@@ -181,10 +203,12 @@ def result_of(
     folder: RowFolder | None = None,
     *,
     catalogue: Ids | None = None,
+    whole: EvaluationRun | None = None,
 ) -> Evaluation:
     """The result over all users, from what all pieces add up to and what they have alike.
 
-    `folder`: where the values per user are, if they were kept; `catalogue`: the items of a model.
+    `folder`: where the values per user are, if they were kept; `catalogue`: the items of a model; `whole`:
+    what was cut into the pieces, if it is in memory. Its cautions are then those of the result.
     """
     if not piece.matched and None not in piece.examples:
         lists, truth = piece.examples
@@ -214,12 +238,16 @@ def result_of(
                 part = replace(part, catalogue=Catalogue(ids, len(ids)))
             strata[label] = replace(stratum, partial=part)
         partial = replace(partial, strata=strata)
+    if whole is None:
+        cautions = piece.remarks.cautions_for(piece.n_cases, partial.counts, inputs.silenced)
+    else:
+        cautions = list(whole.cautions(partial, conventions))
     return Evaluation(
         partial,
         inputs.requests,
         conventions,
         notes=piece.remarks.notes,
-        cautions=piece.remarks.cautions_for(piece.n_cases),
+        cautions=cautions,
         truth_keys=None if folder is None else lambda: folder.truth_keys,
         ranges=piece.remarks.ranges,
     )

@@ -20,7 +20,8 @@ import platform
 import zlib
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -51,6 +52,13 @@ _TYPES = {
 }
 _IN_FILES = {("PerCase", "cases"): "ids"}  # a field that files hold under the name of a property
 _DTYPES = {np.dtype(name).str for name in ("<f8", "<i8", "<i4", "<u8", "<u4", "<u2", "<u1", "|b1")}
+
+
+class MissingRows(NamedTuple):
+    """The folder that should hold the values per user of a saved result, and why it does not."""
+
+    path: Path
+    why: str
 
 
 def document_of(result: Evaluation) -> dict[str, Any]:
@@ -84,7 +92,14 @@ def document_of(result: Evaluation) -> dict[str, Any]:
 def write_result(
     path: str | os.PathLike[str], result: Evaluation, *, groups: Mapping[Any, Array], run: Mapping[str, Any]
 ) -> None:
-    """Write the document with all cases and the masks of `groups`; the file changes at once or not at all."""
+    """Write the document with all cases and the masks of `groups`; the file changes at once or not at all.
+
+    The folder with the rows of the result holds the document already; only `run` is added there.
+    """
+    folder = getattr(result.partial.per_case, "folder", None)
+    if folder is not None and os.path.abspath(path) == str(folder.path):  # noqa: PTH100 - as RowFolder.open
+        folder.add_facts(_json_facts(run))
+        return
     of_values = [str(request) for request in result.requests if request.metric.summary is not None]
     if of_values and result.partial.sums:
         raise InputError(
@@ -92,6 +107,9 @@ def write_result(
             hint="Keep the folder: recsys.load(folder) opens the whole result.",
         )
     document = whole_document(result, groups=groups, run=run)
+    place = result.missing_rows if folder is None else folder
+    if place is not None:  # the values per user lie in a folder, which is named from here
+        document["run"]["per_user"] = _path_from(path, place.path)
     write_text(path, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 
 
@@ -100,17 +118,7 @@ def whole_document(
 ) -> dict[str, Any]:
     """All of a result; of one whose values per case lie in a folder, its sums."""
     document = {"format": FORMAT, **document_of(result)}
-    document["run"] = dict(document["run"])
-    for name, value in run.items():
-        fact = value.item() if isinstance(value, np.generic) else value
-        try:
-            json.dumps(fact, allow_nan=False)
-        except (TypeError, ValueError) as error:
-            raise InputError(
-                f"the fact {name}={value!r} cannot be kept in JSON ({error}).",
-                hint=f"Pass text, a finite number, or lists and dicts of them, such as {name}=str(value).",
-            ) from error
-        document["run"][name] = fact
+    document["run"] = {**document["run"], **_json_facts(run)}
     partial = replace(result.partial, per_case=None) if result.partial.sums else result.partial
     cases = {"partial": partial, "by": groups, "notes": json_notes(result.notes)}
     cases["cautions"] = [list(caution) for caution in result.cautions]
@@ -169,6 +177,9 @@ def _read_document(
             requests = [replace(request, aggregate=Aggregate.of(result["aggregate"])) for request in requests]
         groups, notes = cases["by"] or None, cases["notes"]
         partial = cases["partial"]
+        missing = None
+        if folder is None and partial.sums and isinstance(named := document["run"].get("per_user"), str):
+            folder, missing = _find_rows(document, Path(path).parent / named)
         if folder is not None:
             partial = replace(partial, per_case=folder.rows(), terms=folder.terms)
         evaluation = make(
@@ -182,6 +193,7 @@ def _read_document(
             ranges=cases.get("ranges"),
             run=document["run"],
         )
+        evaluation.missing_rows = missing
         recomputed = json.loads(json.dumps(document_of(evaluation)))
         own, stated = recomputed["result"]["conventions"], document["result"]["conventions"]
         if len(stated) < len(own):  # saved before some decisions had a name; it has their defaults
@@ -205,6 +217,47 @@ def _read_document(
             hint="It was changed after it was saved, or saved by another version; evaluate again.",
         )
     return evaluation
+
+
+def _find_rows(document: Mapping[str, Any], place: Path) -> tuple[RowFolder | None, MissingRows | None]:
+    """The folder that a saved result names for its values per user, or why there is none of this result."""
+    from recsys.evaluation.row_folders import RowFolder
+
+    path = Path(os.path.abspath(place))  # noqa: PTH100 - no link is followed, and none has to exist
+    if not os.path.isdir(path):  # noqa: PTH112 - a name that is too long is no folder
+        return None, MissingRows(path, f"their folder {path} is not there")
+    try:
+        folder = RowFolder.open(path)
+    except FileError as error:
+        return None, MissingRows(path, f"their folder cannot be used: {error.message.rstrip('.')}")
+    stored = folder.manifest.get("result")
+    hashes = ("sha256", "cases_sha256")
+    if not isinstance(stored, dict) or any(stored.get(name) != document[name] for name in hashes):
+        return None, MissingRows(path, f"their folder {path} holds another result by now")
+    return folder, None
+
+
+def _path_from(file: str | os.PathLike[str], folder: Path) -> str:
+    """The path of a folder as seen from the folder of a file."""
+    try:
+        return Path(os.path.relpath(folder, Path(file).parent)).as_posix()
+    except ValueError:  # another drive
+        return str(folder)
+
+
+def _json_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Facts about a run as JSON values; an error if one cannot be kept."""
+    out = {}
+    for name, value in facts.items():
+        out[name] = value.item() if isinstance(value, np.generic) else value
+        try:
+            json.dumps(out[name], allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"the fact {name}={value!r} cannot be kept in JSON ({error}).",
+                hint=f"Pass text, a finite number, or lists and dicts of them, such as {name}=str(value).",
+            ) from error
+    return out
 
 
 def json_notes(notes: Mapping[str, Any]) -> dict[str, Any]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from recsys.evaluation.bounds import Bounds
     from recsys.evaluation.cautions import Caution
     from recsys.evaluation.groups import Gap
+    from recsys.evaluation.result_files import MissingRows
     from recsys.evaluation.uncertainty import Intervals
     from recsys.report.methods import Methods, MethodsFacts
     from recsys.report.page import ReportOptions
@@ -80,6 +81,7 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
         self._cautions = cautions
         self._truth_keys = truth_keys
         self._ranges = ranges
+        self.missing_rows: MissingRows | None = None
         self.overall: dict[str, float] = summarise(partial, requests, conventions=conventions)
 
     def __getitem__(self, name: str) -> float:
@@ -109,7 +111,13 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
 
     @property
     def per_case(self) -> PerCase:
-        """Ids and one float64 column per metric; NaN = not in the mean."""
+        """Ids and one float64 column per metric; NaN = not in the mean.
+
+        Raises:
+            NoRowsError: they were not kept, or their folder is not where the saved result says.
+        """
+        if self.missing_rows is not None:
+            raise NoRowsError(why=self.missing_rows.why)
         return self.partial.rows
 
     @property
@@ -530,7 +538,8 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
         """Write the whole result, per-user values included, as one JSON file that `recsys.load` reads back.
 
         Args:
-            path: the file; it is replaced at once or not at all.
+            path: the file; it is replaced at once or not at all. The folder that holds the values per user
+                holds the whole result already: there, name and facts are added to it.
             name: the name of the model in comparisons and histories; the file's name by default.
             facts: further facts about the run, such as commit="1f3a".
         """

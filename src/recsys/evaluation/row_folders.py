@@ -237,8 +237,7 @@ class RowWriter:
             for file in self.path.iterdir():
                 if file.name not in kept:
                     file.unlink()
-        text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        write_text(self.path / _MANIFEST, text + "\n")
+        _write_manifest(self.path, document)
         _refuse_foreign_folder(self._hidden.target)  # somebody may have put something there
         self._hidden.publish()
         return RowFolder.open(self._hidden.target)
@@ -288,6 +287,21 @@ class RowFolder:
                 f"{folder / _MANIFEST} is no manifest of values per user, or was changed: {why}.",
                 hint=_WRITE_AGAIN,
             ) from error
+
+    def add_facts(self, facts: Mapping[str, Any]) -> None:
+        """Add facts about the run, such as the name of the model, to the result in the manifest.
+
+        Raises:
+            FileError: the folder was replaced by another result since it was opened.
+        """
+        stored = dict(RowFolder.open(self.path).manifest)
+        if stored["content"] != self.manifest["content"]:
+            raise FileError(
+                f"{self.path} holds another result by now.", hint="Open it again: recsys.load(folder)."
+            )
+        stored["result"] = {**stored["result"], "run": {**stored["result"]["run"], **facts}}
+        _write_manifest(self.path, stored)
+        self.manifest = stored
 
     def _is_consistent(self) -> bool:
         kinds = {column.role: column.kind for column in self.columns}
@@ -594,6 +608,11 @@ class FolderRows(PerCase):
 
     def __repr__(self) -> str:
         return f"FolderRows({len(self):,} rows: {', '.join(self.columns)})"
+
+
+def _write_manifest(folder: Path, document: Mapping[str, Any]) -> None:
+    text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    write_text(folder / _MANIFEST, text + "\n")
 
 
 def _refuse_foreign_folder(target: Path) -> None:

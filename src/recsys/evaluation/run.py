@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
-from recsys.errors import CutoffError, IdTypeError, InputError, TieWarning, UnknownNameError, warn
-from recsys.evaluation.engine import measure
+from recsys.errors import CutoffError, IdTypeError, InputError, UnknownNameError
+from recsys.evaluation.engine import measure, warn_of_ties
 from recsys.evaluation.options import (
     EvaluationOptions,
     check_flag,
@@ -32,15 +32,15 @@ from recsys.evaluation.options import (
 from recsys.evaluation.results import Evaluation
 from recsys.inputs import read_interactions, read_lists
 from recsys.inputs.containers import as_array
-from recsys.inputs.ids import ID_KINDS, IdKind, encode, ids_to_array
+from recsys.inputs.ids import ID_KINDS, IdKind, differing_ids_hint, encode, ids_to_array
 from recsys.inputs.rows import refuse_negative_grades
 from recsys.kernels import BACKENDS
 from recsys.metrics.attributes import read_context, read_reference
 from recsys.metrics.ranges import DataLimits, metric_range
 from recsys.metrics.registry import Metrics, Request, largest_k, max_place_read, parse_all
-from recsys.ranks.ranked_truth import RankedTruth, match_truth
+from recsys.ranks.ranked_truth import RankedTruth, in_history, match_truth
 from recsys.ranks.sources import RankingOptions, UsersByItems
-from recsys.types import Array, Bool, Context, Ids, Int, Interactions, Lists, Partial, cached_property
+from recsys.types import Array, Context, Ids, Int, Interactions, Lists, Partial, cached_property
 
 if TYPE_CHECKING:
     from recsys.evaluation.bounds import Bounds
@@ -137,7 +137,11 @@ class EvaluationRun:
         """Where the result may answer another question than the one that was meant."""
         from recsys.evaluation.cautions import Question, find_cautions
 
-        return find_cautions("evaluation", Question(self, partial, conventions), self.silenced)
+        question = Question(self, partial, conventions)
+        return (
+            *find_cautions("evaluation", question, self.silenced),
+            *find_cautions("evaluation", partial.counts, self.silenced, of_counts=True),
+        )
 
     def truth_keys(self, partial: Partial) -> Array:
         """One number per case of the result that tells its relevant items and grades from others."""
@@ -183,6 +187,9 @@ class EvaluationRun:
             notes["backend"] = (
                 f"backend={backend.name!r} ranks factors and scores; ready lists were matched on the CPU"
             )
+        of_catalogue = any(request.metric.kind == "catalogue" for request in self.requests)
+        if of_catalogue and self.n_items is None and isinstance(self.ranking, Lists):
+            notes["catalogue_of"] = ["train"] * (self.context.train is not None) + ["lists", "truth"]
         given = options.seen is not None or options.eligible is not None or self.context.train is not None
         if not given and not isinstance(self.ranking, Lists):
             from recsys.ranks.sources import Scores
@@ -351,7 +358,7 @@ class CommonInputs:
         ranked: Any = load_ranking(reference, ids=self.options.ids)
         row_ids = self.options.user_ids, self.options.item_ids
         sides = zip((ranked.user_rows, ranked.item_rows), row_ids, strict=True)
-        return ranked.with_ids(*(None if rows.named else ids for rows, ids in sides))
+        return ranked.with_ids(*(ids if rows.numbered else None for rows, ids in sides))
 
     @cached_property
     def reference(self) -> Lists | None:
@@ -686,7 +693,7 @@ def apply_truth_rules(
             reference.same_kind(truth.items, what="item")
             marks = (reference.code_of(truth.items.values) < 0)[truth.codes]
         else:
-            marks = _in_history(truth, reference)
+            marks = in_history(truth, reference)
         rule, n_marked = getattr(conventions, name), int(marks.sum())
         if rule == "error" and n_marked:
             item = truth.items.name(truth.codes[np.argmax(marks)])
@@ -719,39 +726,14 @@ def pooled_pairs(judged: RankedTruth, negatives: Interactions) -> Int:
     return np.asarray((case * len(judged.items) + item)[(case >= 0) & (item >= 0)])
 
 
-def _in_history(truth: Interactions, seen: Interactions) -> Bool:
-    seen.cases.same_kind(truth.cases, what="user")
-    seen.items.same_kind(truth.items, what="item")
-    width = max(len(seen.items), 1)
-    seen_pairs = np.repeat(np.arange(len(seen.cases), dtype=np.int64), seen.sizes) * width + seen.codes
-    case = np.repeat(seen.cases.code_of(truth.cases.values), truth.sizes)
-    item = seen.items.code_of(truth.items.values)[truth.codes]
-    known = (case >= 0) & (item >= 0)
-    if len(seen_pairs) == 0:
-        return np.zeros(len(known), dtype=bool)
-    truth_pairs = case * width + item
-    # The pairs of a history are sorted.
-    at = np.minimum(np.searchsorted(seen_pairs, truth_pairs), len(seen_pairs) - 1)
-    return np.asarray(known & (seen_pairs[at] == truth_pairs))
-
-
 def with_undecided(partial: Partial, judged: RankedTruth, conventions: Conventions) -> Partial:
-    """The result with the number of judged items whose place depends on the order of equal scores.
-
-    Warns:
-        TieWarning: the conventions put equal scores in some order.
-    """
-    found, undecided = (judged.of_judged() if conventions.judged_only == "yes" else judged).n_undecided()
+    """The result with the number of judged items whose place depends on the order of equal scores."""
+    _, undecided = (judged.of_judged() if conventions.judged_only == "yes" else judged).n_undecided()
     if not undecided:
         return partial
-    if conventions.ties in ("by_id", "by_id_desc", "given"):
-        warn(
-            TieWarning,
-            f"{undecided:,} of {found:,} judged items found ({undecided / found:.1%}) share their score "
-            f"with another item, so the result depends on how ties are ordered (here: {conventions.ties})"
-            ". ties='expected' gives the mean over all orders, ties='best' and ties='worst' the range.",
-        )
-    return replace(partial, counts={**partial.counts, "tied": undecided})
+    counts = {**partial.counts, "tied": undecided}
+    warn_of_ties(counts, conventions)
+    return replace(partial, counts=counts)
 
 
 def check_user_ids(ranked: Source, truth: Interactions) -> None:
@@ -762,5 +744,5 @@ def check_user_ids(ranked: Source, truth: Interactions) -> None:
             f"no user of the truth ({truth.cases.name(0)!r}, …) has a row in the model "
             f"({rows.ids.name(0)!r}, …).",
             column="user",
-            hint="Check that both sides use the same user ids.",
+            hint=differing_ids_hint(rows.ids, truth.cases, "user"),
         )

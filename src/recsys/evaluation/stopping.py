@@ -16,7 +16,7 @@ import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.errors import InputError, NotDefinedError, TieWarning, hush
-from recsys.evaluation.engine import merge
+from recsys.evaluation.engine import merge, warn_of_ties
 from recsys.metrics.registry import Request, check_same_decisions
 from recsys.stats.inference_results import Interval, check_confidence, is_number, is_whole
 from recsys.stats.resampling import Rng, random_order
@@ -150,17 +150,23 @@ class SteppedEvaluation:
         self._order = random_order(cases.values, stop.rng, purpose="stop_when")
 
     def advance(self) -> bool:
-        """Evaluate the next block; False when there is none. Ties are warned about in the first one only."""
+        """Evaluate the next block; False when there is none. `merged` warns of the ties of all of them."""
         # The cost of a look grows with the number of cases seen, so looks get rarer.
         min_block = max(_MIN_BLOCK, -(-len(self._order) // _LOOKS))
         size = self._stop.block or max(min_block, int(_GROWTH * self.n_seen))
         self.block = self.cases.values[self._order[self.n_seen : self.n_seen + size]]
         if not len(self.block):
             return False
-        with hush(*([TieWarning] if self.parts else [])):
+        with hush(TieWarning):
             self.parts.append(self._evaluate_cases(Ids(np.sort(self.block))))
         self.n_seen += len(self.block)
         return True
+
+    def merged(self) -> Partial:
+        """What all blocks so far add up to; warns of their ties."""
+        partial = merge(self.parts)
+        warn_of_ties(partial.counts, self.conventions)
+        return partial
 
     def latest(self, metric: str) -> Float:
         """The values of the latest block, in its order."""
@@ -263,7 +269,7 @@ def evaluate_until(
             reason = "what was asked is clear" if other is None else "the winner is clear"
             break
     note = _stop_note(steps, sequences, stop.confidence, reason=reason, other=other, unlimited=unlimited)
-    return merge(steps.parts), note
+    return steps.merged(), note
 
 
 def _comparable_partial(against: Any, steps: SteppedEvaluation) -> Partial:

@@ -46,6 +46,10 @@ _TREATMENTS = {
     "unjudged": "left out if nothing is judged, else count as 0",
     "empty": "count as an empty list",
 }
+_REPEATS = {
+    "first": ": each counts at its first place, and its repeats take places as misses",
+    "all": ": each counts at all its places",
+}
 _COUNT_NOTES = {
     "repeated_items": "item|items listed more than once",
     "repeated_rows": "repeated truth row|rows merged",
@@ -449,18 +453,24 @@ def footnotes(
             rule = conventions.no_truth if name == "without_truth" else conventions.no_list
             treatment = _TREATMENTS.get(rule, rule)
             lines[0] += f", {counts[name]:,} " + words.format(treatment)
-    lines += [count_with_noun(counts[n], words) for n, words in _COUNT_NOTES.items() if counts.get(n)]
+    for name, words in _COUNT_NOTES.items():
+        if counts.get(name):
+            rule = _REPEATS.get(conventions.duplicates, "") if name == "repeated_items" else ""
+            lines.append(count_with_noun(counts[name], words) + rule)
     if counts.get("found") == 0 and counts.get("judged"):
         lines.append("no listed item is in its user's truth: check that both sides use the same item ids")
     read = notes.get("lists", {}).get("read", {})
-    if conventions.rank_gaps == "kept" and "gaps" in read:
-        read = {**read, "gaps": read["gaps"].replace("closed up", "with empty places", 1)}
-    lines += [f"lists {read[what]}" for what in ("order", "gaps") if what in read]
+    lines += [f"lists {read['order']}"] if "order" in read else []
+    if "users_with_gaps" in read:
+        what = "with empty places" if conventions.rank_gaps == "kept" else "closed up"
+        who = count_with_noun(read["users_with_gaps"], "user|users leaves|leave")
+        lines.append(f"lists {what} where the ranks of {who} places out")
     lines += ["lists in the order of their rows"] if read.get("rows") == "grouped" else []
     lines += notes.get("stopped", {}).get("says", "").splitlines()
     lines += [str(notes[name]) for name in ("sampled", "seen", "backend") if isinstance(notes.get(name), str)]
     if catalogue is not None:
-        how = " (those of train, lists and truth)" if catalogue.how == "found" else ""
+        *sources, last = notes.get("catalogue_of", [""])
+        how = f" (those of {', '.join(sources)} and {last})" if sources else ""
         lines.append(f"catalogue: {count_with_noun(catalogue.n, 'item|items')}{how}")
     return [*lines, f"conventions: {conventions}"]
 

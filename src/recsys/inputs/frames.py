@@ -26,6 +26,7 @@ from recsys.inputs.ids import (
 from recsys.inputs.rows import Rows, no_rows
 from recsys.types import Array, Codes, Ids, Int
 
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 ROLES: dict[str, tuple[str, ...]] = {
     "case": ("case", "caseid"),
     "user": (
@@ -205,9 +206,26 @@ def find_columns(
                 f"no column was recognised as the {role}.",
                 table=table,
                 column=role,
-                hint=f"The columns are: {', '.join(map(str, names))}. Say which: columns={{{role!r}: ...}}.",
+                hint=missing_column_hint(names, role, "score" if "score" in roles else "grade"),
             )
     return column_of
+
+
+def missing_column_hint(names: list[str], role: str, value: str) -> str:
+    """What to do where no column has a role; `value` is the role of a third column.
+
+    >>> missing_column_hint(["uid", "iid"], "user", "score")
+    "The columns are: uid, iid. Say which: columns={'user': ...}."
+    """
+    known = f"The columns are: {', '.join(names)}."
+    if not names or not all(map(_NUMBER.fullmatch, names)):
+        return f"{known} Say which: columns={{{role!r}: ...}}."
+    header = ["user", "item", value][: len(names)] + ["…"] * (len(names) > 3)
+    return (
+        f"{known} These are numbers, so the header line seems to be missing: write {','.join(header)} above "
+        "the first line; or, if no file has such a line, read all with format='ratings', which takes the "
+        f"columns as user, item and {value}."
+    )
 
 
 def detect_columns(

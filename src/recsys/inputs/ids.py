@@ -25,7 +25,7 @@ _FLOAT_INT_LIMIT = 2.0**53  # floats from here on are not exact integers
 _ID_BITS = {"float16": 11, "bfloat16": 8, "float32": 24}  # whole numbers of fewer bits are exact
 IdKind = Literal["str", "int", "auto"]
 ID_KINDS = get_args(IdKind)
-_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
+_INTEGER = re.compile(r"([+-]?[0-9]{1,19})(\.0+)?")  # 7, 007 and what floats are written as: 7.0
 _CANONICAL_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _AS_TEXT_HINT = "Read the ids as text: ids='str'."
 _ID_TYPES_HINT = "Ids are whole numbers or strings; convert the column, for example with .astype(str)."
@@ -178,6 +178,9 @@ def convert_ids(
     """Text ids as whole numbers: all of them for "int", or if every id is written as one for None.
 
     The work is done per id, not per row.
+
+    Warns:
+        FloatIdWarning: some were written as floats, such as 7.0.
     """
     if kind in ("str", "auto"):
         return ids, codes
@@ -192,15 +195,41 @@ def convert_ids(
             f"{where}: {texts[first_bad]!r} is not a whole number of 64 bits.",
             hint=_AS_TEXT_HINT,
         )
-    values = [int(text) for text in texts]
+    values = [int(text.partition(".")[0]) for text in texts]
+    floats = [at for at, text in enumerate(texts) if "." in text]
+    if any(abs(values[at]) >= _FLOAT_INT_LIMIT for at in floats):
+        raise IdTypeError(f"{what}: one that is written as a float is 2^53 or more.", hint=_AS_TEXT_HINT)
+    if floats:
+        warn(FloatIdWarning, f"{what}: {texts[floats[0]]!r} and others were read as whole numbers.")
     if not -(1 << 63) <= min(values, default=0) <= max(values, default=0) < 1 << 63:
         raise IdTypeError(f"{what}: an id lies outside 64 bits.", hint=_AS_TEXT_HINT)
     int_ids, new_codes = encode_ints(np.array(values, dtype=np.int64))
     if len(int_ids) < len(ids):
         raise IdTypeError(
-            f"{what}: two are the same whole number, such as '7' and '007'.", hint=_AS_TEXT_HINT
+            f"{what}: two are the same whole number, such as '7' and '007', or '7' and '7.0'.",
+            hint=_AS_TEXT_HINT,
         )
     return int_ids, new_codes[codes]
+
+
+def differing_ids_hint(one: Ids, other: Ids, what: str) -> str:
+    """What to do about two sides that have no id in common.
+
+    >>> differing_ids_hint(Ids(np.array(["1.0"], dtype=object)), Ids(np.array(["1"], dtype=object)), "user")
+    "As whole numbers '1.0' and '1' are the same user: read both files with ids='int', or convert the ids."
+    """
+    texts: list[dict[int, str]] = []
+    for side in (one, other):
+        ids = side.values.tolist() if side.kind == "str" else []
+        matches = [_INTEGER.fullmatch(text) for text in ids]
+        texts.append({int(match[1]): match[0] for match in matches if match})
+    number = min(texts[0].keys() & texts[1].keys(), default=None)
+    if number is None:
+        return f"Check that both sides use the same {what} ids."
+    return (
+        f"As whole numbers {texts[0][number]!r} and {texts[1][number]!r} are the same {what}: read both "
+        "files with ids='int', or convert the ids."
+    )
 
 
 def refuse_damaged_arrow(values: Any, *, table: str, column: str) -> None:

@@ -295,7 +295,7 @@ def _stable_order(codes: Codes, n_codes: int) -> Array | None:
 
 
 def _items_by_rank(rows: Rows, rank: Array) -> tuple[Codes, Int | None, dict[str, Any]]:
-    """Items in the order of their ranks; these ranks and notes that mention it if some are left out."""
+    """Items in the order of their ranks; these ranks, and notes of how many users leave some out."""
     integer_ranks = rank.dtype.kind in "iu"
     if rows.indptr is not None and integer_ranks and _is_consecutive(rank, rows.indptr):
         return rows.item, None, rows.notes
@@ -331,9 +331,7 @@ def _items_by_rank(rows: Rows, rank: Array) -> tuple[Codes, Int | None, dict[str
     highest_rank = np.zeros(len(rows.cases), dtype=np.int64)
     np.maximum.at(highest_rank, rows.case, place)
     n_gapped = int((highest_rank > np.diff(rows.starts)).sum())
-    who = f"{n_gapped:,} user{'s leave' if n_gapped > 1 else ' leaves'}"
-    gaps = f"closed up where the ranks of {who} places out"
-    notes = {**rows.notes, "read": {**rows.notes.get("read", {}), "gaps": gaps}}
+    notes = {**rows.notes, "read": {**rows.notes.get("read", {}), "users_with_gaps": n_gapped}}
     return rows.item[order], place[order], notes
 
 

@@ -578,8 +578,8 @@ def _parse_parts(metric: Metric, alias: str, inside: str, cut: str | None, text:
                 f"parameter {name!r} of {metric.name} is {value!r}, not a number.",
                 hint=f"Write {metric.name}({name}={metric.params[full]:g}).",
             )
-    if cut is not None and not re.fullmatch(r"[+-]?\d{1,18}", cut):
-        problem = "is beyond every catalogue" if re.fullmatch(r"\+?\d+", cut) else "is not a whole number"
+    if cut is not None and not re.fullmatch(r"[+-]?[0-9]{1,18}", cut):
+        problem = "is beyond every catalogue" if re.fullmatch(r"\+?[0-9]+", cut) else "is not a whole number"
         raise CutoffError(
             f"the cut-off {cut!r} in {text!r} {problem}.",
             hint='Write "@10", a positive whole number.',

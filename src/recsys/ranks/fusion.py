@@ -22,12 +22,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from recsys.errors import DuplicateError, InputError, RecsysError, UnknownNameError
+from recsys.errors import DuplicateError, InputError, RecsysError, RecsysWarning, UnknownNameError, warn
 from recsys.inputs.containers import read_lists
 from recsys.metrics.weights import geometric_weights
 from recsys.types import Array, Bool, Float, Ids, Int, Interactions, Lists, Registry, entries_of_cases, runs
 
 Reads = Literal["scores", "places"]
+_FEW = 0.1  # the share of users in common below which ids seem to differ
 _TINY = 1e-9  # what a normalisation divides by at least
 _UNLISTED_ODDS = float(np.log(0.001 / 0.999))  # BayesFuse: of an item that a run does not list
 _ODDS_BORDERS = (0, 5, 10, 15, 20, 30, 100, 200, 500, 1000)
@@ -317,13 +318,33 @@ def fuse(
         InputError: fewer than two runs, lists without scores where the method reads them, an item twice.
         UnknownNameError: no method, normalisation or parameter has this name.
 
+    Warns:
+        RecsysWarning: a run and all others share fewer than 10% of the users of either side.
+
     >>> import recsys
     >>> fused = recsys.fuse([{"ann": ["a", "b", "c"]}, {"ann": ["b", "d"]}], "rrf", k=60)
     >>> fused.items.values[fused.codes].tolist()
     ['b', 'a', 'd', 'c']
     """
     row = find_fusion(method)
-    pool = normalise(pool_runs(read_runs(runs, columns, missing)), row, norm)
+    pool = pool_runs(read_runs(runs, columns, missing))
+    has_list = np.zeros((pool.n_runs, len(pool.cases)), dtype=bool)
+    for number, place in enumerate(pool.place):
+        has_list[number, pool.case[place >= 0]] = True
+    for number, own in enumerate(has_list):
+        others = np.delete(has_list, number, axis=0).any(axis=0)
+        n_shared = int((own & others).sum())
+        if n_shared < _FEW * min(own.sum(), others.sum()):
+            examples = (pool.cases.name(int(of.argmax())) for of in (own & ~others, others & ~own))
+            shared = f"only {n_shared:,}" if n_shared else "none"
+            warn(
+                RecsysWarning,
+                f"{shared} of the {own.sum():,} users of runs[{number}] have a list in another run, so "
+                "nearly nothing is fused; check that all runs have the same user ids ({!r} there, {!r} "
+                "elsewhere).".format(*examples),
+            )
+            break
+    pool = normalise(pool, row, norm)
     fused = combine(pool, row, parameters)
     notes = {"fused": {"method": row.name, "norm": norm_of(row, norm), "runs": len(runs)}}
     return pool.to_lists(fused, notes)
@@ -678,6 +699,8 @@ def rrf(pool: Pool, k: float = 60) -> Float:
 @fusion("rbc", reads="places", reference=_BAILEY, tuned="phi", trials=_hundredths)
 def rbc(pool: Pool, phi: float) -> Float:
     """The sum of (1 - phi) phi ** (place - 1): rank-biased centroids."""
+    if not 0 <= phi <= 1:
+        raise InputError(f"phi={phi!r} is not between 0 and 1.", hint="Pass phi=0.8.")
     weights = (1 - phi) * geometric_weights(float(phi), int(pool.place.max(initial=0)) + 1)
     return _total(_per_place(pool, lambda place: weights[place]))
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from recsys import kernels
 from recsys.errors import DuplicateError, InputError, NotDefinedError
+from recsys.inputs.ids import differing_ids_hint
 from recsys.types import (
     Array,
     Bool,
@@ -281,7 +282,7 @@ def match_truth(
             f"no user of the lists ({lists.cases.name(0)!r}, …) occurs in the truth "
             f"({truth.cases.name(0)!r}, …).",
             column="user",
-            hint="Check that both sides use the same user ids.",
+            hint=differing_ids_hint(lists.cases, truth.cases, "user"),
         )
     return MatchedTruth(
         cases,
@@ -562,6 +563,24 @@ class ItemSubset:
 
     def n_undecided(self) -> tuple[int, int]:
         return 0, 0
+
+
+def in_history(truth: Interactions, seen: Interactions | Lists) -> Bool:
+    """Of each pair of the truth, whether a history, or lists, hold it, too."""
+    seen.cases.same_kind(truth.cases, what="user")
+    seen.items.same_kind(truth.items, what="item")
+    width = max(len(seen.items), 1)
+    seen_pairs = np.repeat(np.arange(len(seen.cases), dtype=np.int64), seen.sizes) * width + seen.codes
+    case = np.repeat(seen.cases.code_of(truth.cases.values), truth.sizes)
+    item = seen.items.code_of(truth.items.values)[truth.codes]
+    known = (case >= 0) & (item >= 0)
+    if len(seen_pairs) == 0:
+        return np.zeros(len(known), dtype=bool)
+    truth_pairs = case * width + item
+    if isinstance(seen, Lists):
+        seen_pairs.sort()  # those of a history are sorted
+    at = np.minimum(np.searchsorted(seen_pairs, truth_pairs), len(seen_pairs) - 1)
+    return np.asarray(known & (seen_pairs[at] == truth_pairs))
 
 
 def truth_by_grade(ranked: RankedTruth) -> dict[str, Any]:

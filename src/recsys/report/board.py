@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from recsys.comparison.history import Night, ResultHistory, result_paths
+from recsys.comparison.history import Night, ResultHistory, decisions_of, result_paths
 from recsys.errors import InputError, RecsysError
 from recsys.evaluation import tables
 from recsys.evaluation.digests import digest
@@ -49,6 +49,7 @@ class Run(NamedTuple):
     values: Mapping[str, float]
     metrics: Mapping[str, Metric]
     question: Mapping[str, str | None]  # the keys of users, truth, conventions, catalogue and candidates
+    decisions: Mapping[str, Mapping[str, Any]]  # of each metric: what its values over time must share
 
     @classmethod
     def of(cls, result: Evaluation, file: str, name: str | None = None) -> Run:
@@ -79,6 +80,7 @@ class Run(NamedTuple):
             dict(result),
             {str(request): request.metric for request in result.requests},
             question,
+            {str(request): decisions_of(result, request) for request in result.requests},
         )
 
 
@@ -151,7 +153,7 @@ class _StoredRuns:
         paths: dict[Path, None] = {}
         self._not_searched = []
         for place in self._places:
-            if place.is_file() or ((place / "manifest.json").is_file() and len([*place.glob("*.json")]) == 1):
+            if place.is_file():
                 paths[place] = None
                 continue
             paths |= dict.fromkeys(result_paths(place))
@@ -323,7 +325,8 @@ def _over_time(runs: Sequence[Run], metrics: Mapping[str, Metric]) -> _OverTime:
     """The metrics over time of names with several runs."""
     counts = Counter(run.name for run in runs if run.finished)
     history = ResultHistory([
-        Night(run.finished, run.name, metric, value, math.nan, math.nan, run.users, run.file)
+        Night(run.finished, run.name, metric, value, math.nan, math.nan, run.users, run.file,
+              run.decisions[metric])
         for run in runs
         for metric, value in run.values.items()
         if run.finished and counts[run.name] > 1 and math.isfinite(value)
@@ -358,13 +361,10 @@ def _over_time(runs: Sequence[Run], metrics: Mapping[str, Metric]) -> _OverTime:
             f"The picture shows {_MAX_LINES} of the {len(names):,} names with several runs: those with a "
             "change of level, then those with the most runs; recsys history FOLDER --name NAME prints any."
         )
-    decisions = {name: {r.question["conventions"] for r in runs if r.name == name} for name in names}
-    mixed = [name for name, keys in decisions.items() if len(keys) > 1]
-    if mixed:
-        more = f" and {len(mixed) - 3:,} more" if len(mixed) > 3 else ""
-        notes.append(
-            f"Runs of {', '.join(mixed[:3])}{more} differ in conventions: a step may come from these."
-        )
+    unlike = history.notes()
+    notes += [f"{note}." for note in unlike[:3]]
+    if len(unlike) > 3:
+        notes.append(f"{len(unlike) - 3:,} more notes of this kind; recsys history FOLDER prints all.")
     too_few = len(history.too_few_nights())
     if too_few:
         notes.append(

@@ -34,7 +34,10 @@ _MIN_GROUP, _MOST_GROUPS_NAMED, _NEAR_BORDER = 20, 3, 0.01
 
 @dataclass(frozen=True)
 class Tile:
-    """One number of the card: what it is, the number, a line about it and its small print."""
+    """One number of the card: what it is, the number, a line about it and its small print.
+
+    `is_sum`: the line names the parts that the number adds up, and can stand without it.
+    """
 
     label: str
     number: str
@@ -42,6 +45,7 @@ class Tile:
     small: str = ""
     tone: str = ""
     href: str = ""
+    is_sum: bool = False
 
 
 class Price(NamedTuple):
@@ -211,18 +215,20 @@ def _who_loses(data: ReportData) -> Iterator[Tile]:
 def _trust(data: ReportData, n_cautions: int) -> Tile:
     """What the audit found, and how many cautions there are."""
     counts = {s: sum(f["severity"] == s for f in data.findings) for s in ("error", "warning")}
-    parts = [f"{n} audit {word}{'s' if n > 1 else ''}" for word, n in counts.items() if n]
+    found = [f"{n} audit {word}{'s' if n > 1 else ''}" for word, n in counts.items() if n]
+    parts = [", ".join(found)] if found else []
     if n_cautions:
         parts.append(f"{n_cautions} caution{'s' if n_cautions > 1 else ''}")
     total = sum(counts.values()) + n_cautions
     named = [f["name"] for f in data.findings if f["severity"] in counts]
-    text = ", ".join(parts) or ("the audit found nothing" if data.findings else "nothing to be careful about")
+    nothing = "the audit found nothing" if data.findings else "nothing to be careful about"
     small = f"{', '.join(named[:4])}{' …' if len(named) > 4 else ''}"
     if not data.findings:
         small = "Not audited: --audit (audit= in Python) adds what recsys audit found."
     tone = "worse" if counts["error"] else "unclear" if total else ""
     href = "#cautions" if n_cautions and not named else "#audit" if data.findings else ""
-    return Tile("to be careful about", str(total), text, small, tone, href)
+    text = " and ".join(parts) or nothing
+    return Tile("to be careful about", str(total), text, small, tone, href, is_sum=bool(parts))
 
 
 def price(data: ReportData) -> list[Price]:

@@ -310,11 +310,14 @@ def _candidate_sentences(
     yield f"{_sentence_start(_by_model(words))}."
     catalogues = {n: e.partial.catalogue for n, e in models.items() if e.partial.catalogue is not None}
     if catalogues:
-        sizes = {
-            name: tables.count_with_noun(one.n, "item|items")
-            + (" (those of training data, lists and truth)" if one.how == "found" else "")
-            for name, one in catalogues.items()
-        }
+        sizes = {}
+        for name, one in catalogues.items():
+            sources = [
+                "training data" if source == "train" else source
+                for source in models[name].notes.get("catalogue_of", ())
+            ]
+            how = f" (those of {_enumerate(sources)})" if sources else ""
+            sizes[name] = tables.count_with_noun(one.n, "item|items") + how
         yield f"The catalogue has {_by_model(sizes)}."
 
 

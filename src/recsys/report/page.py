@@ -195,7 +195,7 @@ def _result_cautions(data: ReportData) -> list[str]:
     """Where the numbers may answer another question than was meant, as results and comparison say."""
     if len(data.models) > 1:
         silenced = frozenset[str]() if data.compared is None else data.compared.silenced
-        cautions = comparison_cautions(data.models, silenced)
+        cautions = comparison_cautions(data.models, data.metrics, silenced)
     else:
         cautions = unique_cautions(run.cautions for runs in data.models.values() for run in runs)
     return [f"{one.sentence} [{one.code}]" for one in cautions]

@@ -50,11 +50,12 @@ class ItemNames:
 
 
 class MetricHistory(NamedTuple):
-    """One metric over time: (time, value) by model, the times of changes, and the same rows as columns."""
+    """One metric over time: (time, value) by model, the times of changes, the rows as columns, and notes."""
 
     by_model: dict[str, list[tuple[str, Any]]]
     changes: list[str]
     columns: dict[str, list[Any]]
+    notes: list[str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -516,12 +517,15 @@ def history_by_metric(history: Any) -> dict[str, MetricHistory]:
     if history is None:
         return {}
     frame = None if isinstance(history, ResultHistory) else as_frame(history)
+    notes: dict[str, list[str]] = {}
     if isinstance(history, ResultHistory):
         starts = {(night.path, key) for key, changes in history.changes().items() for night, _ in changes}
         records = [
             vars(night) | {"change": (night.path, (night.name, night.metric)) in starts}
             for night in history.nights
         ]
+        for metric in {night.metric for night in history}:
+            notes[metric] = ResultHistory([night for night in history if night.metric == metric]).notes()
     elif frame is not None:
         records = list(frame.iter_rows(named=True))
     elif isinstance(history, Sequence) and all(isinstance(row, Mapping) for row in history):
@@ -544,7 +548,7 @@ def history_by_metric(history: Any) -> dict[str, MetricHistory]:
             by_model.setdefault(row["model"], []).append((row["when"], value))
         changes = list(dict.fromkeys(row["when"] for row in rows if row["change"]))
         columns = {name: [row[name] for row in rows] for name in rows[0]}
-        histories[metric] = MetricHistory(by_model, changes, columns)
+        histories[metric] = MetricHistory(by_model, changes, columns, notes.get(metric, []))
     return histories
 
 

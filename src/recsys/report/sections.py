@@ -386,15 +386,16 @@ def _map(data: ReportData) -> Section | str | None:
 def _history(data: ReportData) -> Section | None:
     if not data.histories:
         return None
-    pictures = []
+    pictures, notes = [], []
     for metric, history in list(data.histories.items())[:3]:
         chart = charts.history(
             history.by_model, metric=metric, changes=history.changes, baseline=data.baseline, order=data.names
         )
         table = html_table(f"history-{metric}", metric, history.columns)
         pictures.append(Drawing(f"{metric} over time", chart, [table]))
+        notes += history.notes
     lead = f"Dashed lines mark a change of level beyond the noise; to tell one takes {MIN_NIGHTS} nights."
-    return Section(lead, [], pictures)
+    return Section(lead, [], pictures, notes=notes)
 
 
 @section("audit", "Audit", order=120, needs=f"{given_by('audit')}: what recsys audit found")

@@ -17,7 +17,16 @@ from typing import Any
 import numpy as np
 
 from recsys import __version__, errors
-from recsys.errors import FileError, InputError, MissingExtraError, NoRowsError, NotDefinedError, warn
+from recsys.errors import (
+    FileError,
+    InputError,
+    MissingExtraError,
+    NoRowsError,
+    NotDefinedError,
+    TieWarning,
+    warn,
+)
+from recsys.evaluation.engine import warn_of_ties
 from recsys.evaluation.evaluator import Evaluator
 from recsys.evaluation.options import ContextKeywords
 from recsys.evaluation.pieces import PieceResult, join_pieces, result_of
@@ -180,6 +189,7 @@ class ClusterEvaluation:
         if self.has_exposure:
             shown = found.filter(found.column("key").is_valid())
             joined = replace(joined, partial=with_exposure(joined.partial, rows_by_key(shown)))
+        warn_of_ties(joined.partial.counts, self.evaluator.conventions)
         return joined
 
     def _read(self, rows: Any, writer: RowWriter | None) -> Iterator[PieceResult]:
@@ -193,13 +203,10 @@ class ClusterEvaluation:
                 )
             if "error" in about:
                 raise rebuild_error(about["error"])
-        largest: dict[str, tuple[int, str]] = {}
-        for about in abouts:
-            for kind, text in about["warnings"]:
-                largest[kind] = max(largest.get(kind, (0, "")), (about["cases"], text))
-        for kind, (_, text) in largest.items():
-            where = "" if len(abouts) == 1 else "in the largest partition with such rows, "
-            warn(getattr(errors, kind), where + text)
+        # What several partitions warn of is said once, and ties in `ask` by the counts of all of them.
+        for kind, text in dict.fromkeys(tuple(one) for about in abouts for one in about["warnings"]):
+            if kind != TieWarning.__name__:
+                warn(getattr(errors, kind), text)
         if any("weighs" in about for about in abouts) and not any(about["weighs"] for about in abouts):
             raise InputError("every weight in case_weights is 0.", hint="Give some user a weight above 0.")
         if writer is not None:

@@ -62,7 +62,6 @@ class PartitionJob:
             lists = tables["lists"] if self.items is None else self.items.model(tables["user_factors"])
             partial, run = self.evaluator.partial(lists, tables["truth"], **histories)
         about["warnings"] = [[one.category.__name__, str(one.message)] for one in caught]
-        about["cases"] = len(partial.rows)
         if partial.rows.weights is not None:
             about["weighs"] = bool(partial.rows.weights.any())
         if self.folder is not None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from recsys.errors import ColumnError, InputError, SplitError, UnknownNameError
 from recsys.inputs.containers import as_csr, is_sparse, rows_of_container
-from recsys.inputs.frames import as_frame, detect_columns, encode_column
+from recsys.inputs.frames import as_frame, detect_columns, encode_column, missing_column_hint
 from recsys.inputs.ids import encode, refuse_masked
 from recsys.inputs.timestamps import Clock, read_times
 from recsys.types import Array, Bool, Codes, Ids, Int, Interactions, cached_property
@@ -73,7 +73,7 @@ class InteractionTable(ABC):
                 f"no column was recognised as the {role}.",
                 table="data",
                 column=role,
-                hint=f"Name it: columns={{{role!r}: ...}}. The columns are: {', '.join(self.names)}.",
+                hint=missing_column_hint(self.names, role, "grade"),
             )
         return name
 

@@ -31,8 +31,8 @@ from recsys.stats.resampling import Units, collapse, unit_keys
 from recsys.stats.sums import case_histogram, quantiles_of
 from recsys.types import Float, PerCase, Sums
 
-_TRIMMED = re.compile(r"trimmed\(\s*(\d*\.?\d+)\s*\)")
-_PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)")
+_TRIMMED = re.compile(r"trimmed\(\s*(\d*\.?\d+)\s*\)", re.ASCII)
+_PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)", re.ASCII)
 
 
 @dataclass(frozen=True)

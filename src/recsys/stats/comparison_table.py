@@ -303,13 +303,18 @@ def display_columns(table: ComparisonTable) -> Columns:
         ]
     requested = _margin_and_rope_columns(rows)
     columns |= {heading: requested[name] for name, heading in _HEADINGS.items() if name in requested}
+    return columns | {"verdict": _shown_verdicts(table)}
+
+
+def _shown_verdicts(table: ComparisonTable) -> list[str]:
+    """The verdict of each row; higher or lower where more is no merit as such."""
     verdicts = []
-    for row in rows:
+    for row in table.rows:
         word, colon, numbers = row.verdict.partition(":")
         if word in ("better", "worse") and row.metric in table.beyond_accuracy:
             word = "higher" if row.difference > 0 else "lower"
         verdicts.append(word + colon + numbers)
-    return columns | {"verdict": verdicts}
+    return verdicts
 
 
 def columns_by_metric(table: ComparisonTable) -> tuple[list[str], Columns]:
@@ -374,6 +379,7 @@ def number_columns(table: ComparisonTable) -> Columns:
     """All numbers of all rows, by name."""
     rows = table.rows
     columns: Columns = {name: [getattr(r, name) for r in rows] for name in _ROW_FIELDS}
+    columns["verdict"] = _shown_verdicts(table)
     columns |= {
         "low": [r.interval.low for r in rows],
         "high": [r.interval.high for r in rows],

@@ -69,6 +69,21 @@ def load_model(
     Exchanged matrices (rows of U = number of items) are swapped back with a SwappedFactorsWarning. Nothing is
     unpickled.
     """
+    return load_factors_and_arrays(path, name=name, n_users=n_users, n_items=n_items, needs=needs)[0]
+
+
+load_cf_model = load_model
+
+
+def load_factors_and_arrays(
+    path: str | Path,
+    *,
+    name: str | None = None,
+    n_users: int | None = None,
+    n_items: int | None = None,
+    needs: Sequence[Interactions | None] = (),
+) -> tuple[FactorPair, dict[str, Array]]:
+    """What `load_model` gives, and every array beside the two matrices, such as the ids of their rows."""
     source = path_of(path, "path")
     arrays: dict[str, Array] = {}
     if source.is_file():
@@ -96,7 +111,7 @@ def load_model(
     users = _RowCount("users", n_users, facts, _USER_COUNT_KEYS, [table.cases for table in tables])
     items = _RowCount("items", n_items, facts, _ITEM_COUNT_KEYS, [table.items for table in tables])
     if users.fits(pair.U) and items.fits(pair.V):
-        return pair
+        return pair, arrays
     sizes = " and ".join(text for text in (str(users), str(items)) if text)
     if not (users.fits(pair.V) and items.fits(pair.U)):
         raise InputError(
@@ -108,10 +123,7 @@ def load_model(
         f"{source}: there are {len(pair.U):,} user rows and {len(pair.V):,} item rows, which is "
         f"the other way round for {sizes}; they were exchanged.",
     )
-    return FactorPair(pair.V, pair.U)
-
-
-load_cf_model = load_model
+    return FactorPair(pair.V, pair.U), arrays
 
 
 def _model_factors(path: Path) -> FactorPair:

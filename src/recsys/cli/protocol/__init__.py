@@ -225,6 +225,11 @@ def _check_split(protocol: Protocol) -> None:
             hint="interactions and [split] go together, with how = 'leave_last', for example.",
         )
     if options is None:
+        if "repeats" in protocol.content["data"]:
+            raise InputError(
+                "repeats is for interactions: the rows of train and test are split already.",
+                hint="Take repeats out of [data].",
+            )
         return
     how = options["how"]
     single = [name for name, strategy in STRATEGIES.load_plugins().items() if strategy.makes == "one"]
@@ -436,17 +441,27 @@ def _read_data(
         return train, test, train
     import pandas as pd
 
+    from recsys.cli.bench_plan import describe_repeats, first_of_pairs
     from recsys.inputs import read_interactions
+    from recsys.inputs.frames import as_frame
     from recsys.splits import Split, split
     from recsys.splits.datasets import table
+    from recsys.splits.split_table import FrameTable
 
     options = dict(protocol.content["split"])
-    frame = table(protocol.at(data["interactions"]), columns=columns, ids=ids)
+    rows = table(protocol.at(data["interactions"]), columns=columns, ids=ids).interactions
+    if data.get("repeats") == "first":
+        with protocol.errors_at("data"):
+            whole = FrameTable(as_frame(rows), columns)
+            first = first_of_pairs(whole)
+        if not first.all():
+            say(f"left out: {describe_repeats(first)}")
+            rows = whole.take(first)
     with protocol.errors_at("split"):
         # A protocol names strategies that make one split only; see _check_split.
         parts = cast(
             "Split",
-            split(frame.interactions, options.pop("how"), seed=protocol.seed, columns=columns, **options),
+            split(rows, options.pop("how"), seed=protocol.seed, columns=columns, **options),
         )
     for line in str(parts).splitlines():
         say(line)

@@ -6,15 +6,16 @@ import json
 import os
 import textwrap
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from recsys.cli.bench_plan import BenchPlan
 from recsys.inputs.timestamps import Clock
 from recsys.metrics.registry import metric_set, set_requests
 from recsys.models.trainable import TRAINABLE
+from recsys.splits import Split
+from recsys.splits import split as run_split
 
 _BASELINE = "popularity"
-_NO_VALIDATION = "Nothing is tuned here, so the rows for validation are trained on."
 _DAY = 86_400 * 10**9  # in nanoseconds
 
 
@@ -30,18 +31,24 @@ def protocol_text(plan: BenchPlan, data: str, target: Path, *, ids: str, seed: i
     """
     data_line, relevance, split, *remarks = (f"{heading}: {text}" for heading, text in plan.explain())
     relevance = relevance.partition("; relevant_from=")[0].removesuffix(".") + "."
+    split = split.replace("columns={'time': ...} names", 'time = "COLUMN" in [data.columns] names')
     columns = {role: name for role, name in plan.columns.items() if name is not None}
     split_settings = {name: value for name, value in plan.parameters.items() if name != "validation"}
     if plan.how == "global_temporal":
         split_settings["warm_users"] = True
+    if plan.columns["time"] is not None:
+        split_settings["bad_rows"] = "exclude"
+    made = cast("Split", run_split(plan.table, plan.how, seed=seed, **split_settings))
+    sizes = ", ".join(f"{int(made.mask(part).sum()):,} {part}" for part in ("train", "test"))
+    untuned = f"Nothing is tuned here, so the rows for validation are trained on. Rows here: {sizes}."
     place = os.path.relpath(Path(data).absolute(), target.absolute().parent)
     metrics = [metric.name for metric in metric_set("bench")]
     headline = set_requests("bench", 10)[0]
     sections = [
         _section("", {"title": f"Baselines on {Path(data).name}", "seed": seed}),
-        _section("data", {"interactions": Path(place).as_posix(), "ids": ids}, data_line),
+        _section("data", {"interactions": Path(place).as_posix(), "ids": ids, "repeats": "first"}, data_line),
         _section("data.columns", columns),
-        _section("split", {"how": plan.how, **split_settings}, split, *remarks, _NO_VALIDATION),
+        _section("split", {"how": plan.how, **split_settings}, split, *remarks, untuned),
     ]
     if plan.ratings.relevant_from is None:
         sections.append(_comment(relevance))

@@ -71,6 +71,7 @@ class _UnderAnotherName(MetaPathFinder, Loader):
 if not any(type(finder).__name__ == "_UnderAnotherName" for finder in sys.meta_path):
     sys.meta_path.insert(0, _UnderAnotherName())
 
+from recsys.compat.ranx import io, utils  # noqa: E402, F401 - ranx has them as attributes too
 from recsys.compat.ranx.data_structures import Qrels, Report, Run  # noqa: E402 - they need the above
 from recsys.compat.ranx.meta import compare, evaluate, fuse, normalize, optimize_fusion, plot  # noqa: E402
 

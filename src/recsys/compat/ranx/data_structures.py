@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 from abc import ABC, abstractmethod
 from collections import defaultdict
@@ -17,7 +18,14 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 
 from recsys.compat.ranx import add_modules
-from recsys.errors import FileError, InputError, MissingExtraError, NotDefinedError, RecsysError
+from recsys.errors import (
+    FileError,
+    InputError,
+    MissingExtraError,
+    MissingFileError,
+    NotDefinedError,
+    RecsysError,
+)
 from recsys.inputs.files import write_bytes, write_text
 from recsys.inputs.files.formats import UNPACKED_RATIO, FileContent, most_unpacked
 from recsys.types import Array
@@ -29,6 +37,7 @@ _Number = TypeVar("_Number", int, float)
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _RAISED = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖ۹ʳˢᵗᵘᵛʷˣʸᶻ"
 _KINDS = ("json", "trec", "gz", "parquet")
+_FINITE: Mapping[Any, float] = {math.inf: 1e300, -math.inf: -1e300}
 
 
 @contextmanager
@@ -38,11 +47,21 @@ def read_errors_of(path: str) -> Iterator[None]:
         yield
     except RecsysError:
         raise
+    except FileNotFoundError as error:
+        raise MissingFileError(f"there is no file {path}.", hint="Check the path.") from error
     except Exception as error:  # of many types where a file is damaged
         raise FileError(
             f"{path} cannot be read ({error}).",
             hint="Check the path, and that the file is what its name says.",
         ) from error
+
+
+def finite(run: Mapping[str, Mapping[str, Any]]) -> Nested:
+    """A run with large numbers for infinite scores, which keep their places so."""
+    return {
+        query: {d: _FINITE.get(s, s) if isinstance(s, float | np.floating) else s for d, s in found.items()}
+        for query, found in run.items()
+    }
 
 
 class UnlikeQueriesError(InputError, AssertionError):
@@ -434,6 +453,12 @@ class FrozensetDict(MutableMapping[Any, Any]):
         return len(self._map)
 
 
+def _mark(at: int, alphabet: str) -> str:
+    """What stands for the model of this number: a to z, then aa, ab and so on."""
+    before, last = divmod(at, len(alphabet))
+    return (_mark(before - 1, alphabet) if before else "") + alphabet[last]
+
+
 class _Written(ABC):
     """How a report writes metrics and numbers."""
 
@@ -501,21 +526,26 @@ class Report(_Written):
             and self.results[model][metric] > self.results[other][metric]
         ]
 
+    def _marks(self, models: Iterable[int], alphabet: str) -> str:
+        """What stands for these models; commas between, if the letters do not suffice for all models."""
+        between = "" if len(self.model_names) <= len(alphabet) else ","
+        return between.join(_mark(at, alphabet) for at in models)
+
     def get_superscript_for_table(self, model: str, metric: str) -> str:
-        return "".join(_RAISED[at] for at in self._beaten(model, metric))
+        return self._marks(self._beaten(model, metric), _RAISED)
 
     def get_superscript_for_latex(self, model: str, metric: str) -> str:
-        return "".join(_LETTERS[at] for at in self._beaten(model, metric))
+        return self._marks(self._beaten(model, metric), _LETTERS)
 
     def get_phantoms_for_latex(self, model: str, metric: str) -> str:
         """The letters that are not raised, so that columns stay straight."""
         raised = self._beaten(model, metric)
         others = (at for at, name in enumerate(self.model_names) if name != model and at not in raised)
-        return "".join(_LETTERS[at] for at in others)
+        return self._marks(others, _LETTERS)
 
     def _columns(self) -> dict[str, list[str]]:
         columns: dict[str, list[str]] = {
-            "#": list(_LETTERS[: len(self.model_names)]),
+            "#": [_mark(at, _LETTERS) for at in range(len(self.model_names))],
             "Model": list(self.model_names),
         }
         for metric in self.metrics:
@@ -536,11 +566,12 @@ class Report(_Written):
             for metric in self.metrics
         }
         rows = []
-        for letter, model in zip(_LETTERS, self.model_names, strict=False):
-            cells = [letter, latex_text(model)]
+        for at, model in enumerate(self.model_names):
+            cells = [_mark(at, _LETTERS), latex_text(model)]
             for metric in self.metrics:
                 score = self.format_score(self.results[model][metric])
-                score = rf"\textbf{{{score}}}" if best[metric] == model else score
+                if model == best[metric] and round(self.results[model][metric], self.rounding_digits) > 0:
+                    score = rf"\textbf{{{score}}}"
                 raised, phantoms = (
                     self.get_superscript_for_latex(model, metric),
                     self.get_phantoms_for_latex(model, metric),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from recsys.compat.ranx.data_structures import Qrels, Run
+from recsys.compat.ranx.data_structures import Qrels, Run, finite
 from recsys.compat.ranx.fusion import ParameterError, judged
 from recsys.compat.ranx.metrics import conventions, read_metric
 from recsys.errors import InputError
@@ -31,7 +31,8 @@ def trials_of(row: Fusion, n_runs: int, given: dict[str, Any]) -> list[Any]:
     if all(isinstance(number, int) for number in (least, most, step)):
         return list(range(least, most + 1, step))
     digits = str(step)[::-1].find(".")
-    return [round(float(x), digits) for x in np.arange(least, most + step, step)]
+    tried = [round(float(x), digits) for x in np.arange(least, most + step, step)]
+    return [x for x in tried if x <= 1 or row.tuned not in ("phi", "sigma")]  # these are shares
 
 
 def optimize(
@@ -46,7 +47,7 @@ def optimize(
             f"{method} takes no {', '.join(given)}.", hint="step, min_… and max_… say what is tried."
         )
     request, level = read_metric(metric)
-    lists = [read_lists(run.nested, may_be_empty=True) for run in runs]
+    lists = [read_lists(finite(run.nested), may_be_empty=True) for run in runs]
     tuned = tune_fusion(
         lists, judged(qrels), row.name, request, norm=None, conventions=conventions(level), trials=trials
     )

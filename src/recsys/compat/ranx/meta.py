@@ -21,7 +21,7 @@ from recsys.compat.ranx.fusion_optimization import has_hyperparams, optimize
 from recsys.compat.ranx.metrics import as_dicts, interpolated_precision_at_recall, values
 from recsys.compat.ranx.normalization import norm_switch, normalised, pool_of
 from recsys.compat.ranx.statistical_tests import compute_statistical_significance
-from recsys.ranks.fusion import find_fusion
+from recsys.ranks.fusion import find_fusion, find_normalisation, norm_of
 from recsys.ranks.fusion import normalise as normalise_pool
 
 __all__ = ["compare", "evaluate", "fuse", "normalize", "optimize_fusion", "plot"]
@@ -77,7 +77,7 @@ def evaluate(
             run.mean_scores[name] = np.mean(column)
             if return_std and return_mean:
                 run.std_scores[name] = np.std(column)
-            run.scores[name] = dict(zip(run.keys(), column.tolist(), strict=True))
+            run.scores[name].update(zip(run.keys(), column, strict=True))
     out: dict[str, Any] = {}
     for name, column in found.items():
         if not return_mean:
@@ -182,7 +182,9 @@ def fuse(
     """One run from several; docs/fusion.md has the methods and their parameters."""
     _check_queries(runs)
     row = find_fusion(method)
-    pool = normalise_pool(pool_of(runs), row, norm)
+    chosen = norm_of(row, norm)
+    places = row.reads == "places" or chosen is None or find_normalisation(chosen).reads == "places"
+    pool = normalise_pool(pool_of(runs, infinite=places), row, norm)
     return fused(pool, row, sorted(runs[0].keys()), params or {})
 
 

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from recsys.compat.ranx import add_modules
+from recsys.compat.ranx.data_structures import finite
 from recsys.conventions.decisions import Conventions
 from recsys.errors import InputError, UnknownNameError
-from recsys.evaluation.nested_dicts import values_by_case
+from recsys.evaluation.nested_dicts import plain_values, values_by_case
 from recsys.types import Array, Float
 
 # What `evaluate` calls a metric, what its function is called, and the metric here.
@@ -73,17 +74,28 @@ def values(
         if level < 1:  # gains stay what they are; the other metrics count what is relevant from there on
             counted = {m: r for m, r in wanted.items() if not r.startswith(("dcg", "ndcg", "graded_rbp"))}
             raised = {q: {d: grade + 1 - level for d, grade in row.items()} for q, row in qrels.items()}
-            found = values_by_case(run, raised, list(counted.values()), _RANX)[1] if counted else {}
+            found = _by_query(run, raised, list(counted.values()), _RANX) if counted else {}
             out |= {metric: found[request] for metric, request in counted.items()}
             wanted = {metric: request for metric, request in wanted.items() if metric not in counted}
         # To ranx a negative grade is a judgement, which bpref alone can tell.
         plain = [request for request in wanted.values() if request != "bpref"]
-        _, found = values_by_case(run, qrels, plain, rules) if plain else ([], {})
+        found = _by_query(run, qrels, plain, rules) if plain else {}
         if len(plain) < len(wanted):
             clipped = {q: {d: max(grade, 0) for d, grade in row.items()} for q, row in qrels.items()}
-            found = {**found, **values_by_case(run, clipped, ["bpref"], rules)[1]}
+            found = {**found, **_by_query(run, clipped, ["bpref"], rules)}
         out |= {metric: found[request] for metric, request in wanted.items()}
     return {metric: out[metric] for metric in metrics}
+
+
+def _by_query(
+    run: Mapping[str, Mapping[str, float]],
+    qrels: Mapping[str, Mapping[str, float]],
+    requests: Sequence[str],
+    rules: Conventions,
+) -> dict[str, Float]:
+    """The values of each request; scores may be infinite, which the quick way does not take."""
+    found = plain_values(run, qrels, requests, rules) or values_by_case(finite(run), qrels, requests, rules)
+    return found[1]
 
 
 def as_dicts(arrays: Any, *, is_run: bool) -> dict[str, dict[str, float]]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from recsys.compat.ranx import add_modules
-from recsys.compat.ranx.data_structures import Nested, Run
+from recsys.compat.ranx.data_structures import Nested, Run, finite
 from recsys.inputs.containers import read_lists
 from recsys.ranks.fusion import Pool, find_normalisation, pool_runs
 from recsys.types import Ids, Lists
@@ -14,9 +14,10 @@ from recsys.types import Ids, Lists
 __all__ = ["borda_norm", "max_norm", "min_max_norm", "rank_norm", "sum_norm", "zmuv_norm"]
 
 
-def pool_of(runs: Sequence[Run], queries: Ids | None = None) -> Pool:
-    """The runs as one table, of these queries or of all."""
-    return pool_runs([read_lists(run.nested, may_be_empty=True) for run in runs], queries)
+def pool_of(runs: Sequence[Run], queries: Ids | None = None, *, infinite: bool = True) -> Pool:
+    """The runs as one table, of these queries or of all; `infinite` says whether scores may be."""
+    nested = [finite(run.nested) if infinite else run.nested for run in runs]
+    return pool_runs([read_lists(each, may_be_empty=True) for each in nested], queries)
 
 
 def run_of(lists: Lists, queries: Sequence[str], name: str | None) -> Run:
@@ -36,7 +37,7 @@ def run_of(lists: Lists, queries: Sequence[str], name: str | None) -> Run:
 def normalised(runs: Sequence[Run], norm: str) -> list[Run]:
     """Every run with the scores of this normalisation."""
     row = find_normalisation(norm)
-    pool = row.apply(pool_of(runs))
+    pool = row.apply(pool_of(runs, infinite=row.reads == "places"))
     return [run_of(pool.lists_of(at), sorted(run.keys()), run.name) for at, run in enumerate(runs)]
 
 

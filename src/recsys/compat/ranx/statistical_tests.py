@@ -91,7 +91,7 @@ def compute_statistical_significance(
                 p, significant = fisher_randomization_test(
                     columns[a], columns[b], n_permutations, max_p, random_seed
                 )
-            found[a, b][metric] = {"p_value": p, "significant": significant and not math.isnan(p)}
+            found[a, b][metric] = {"p_value": np.float64(p), "significant": significant and not math.isnan(p)}
     return found
 
 

@@ -30,7 +30,14 @@ def write_errors_of(
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write UTF-8 text; the file at `path` changes at once or not at all."""
-    write_bytes(path, text.encode())
+    try:
+        data = text.encode()
+    except UnicodeEncodeError as error:
+        raise FileError(
+            f"{path} could not be written: {error.object[error.start]!r} is half of a letter.",
+            hint="Leave it out of names and titles.",
+        ) from None
+    write_bytes(path, data)
 
 
 def write_bytes(path: str | os.PathLike[str], data: bytes | memoryview) -> None:

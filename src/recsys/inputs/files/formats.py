@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from recsys.errors import FileError
+from recsys.errors import FileError, MissingFileError
 from recsys.inputs import read_interactions, read_lists
 from recsys.inputs.ids import IdKind
 from recsys.types import Interactions, Lists, Registry, cached_property
@@ -227,7 +227,7 @@ def open_file(path: str | os.PathLike[str]) -> FileContent:
             by_stem = {sibling.name.partition(".")[0]: sibling for sibling in siblings}
             similar = difflib.get_close_matches(file.name.partition(".")[0], by_stem, n=1, cutoff=_NEAR_NAME)
             hint = f"Did you mean {by_stem[similar[0]]}?" if similar else "Check the path."
-            raise FileError(f"there is no file {file}.", hint=hint)
+            raise MissingFileError(f"there is no file {file}.", hint=hint)
         source = FileContent(str(file), file)
     try:
         head = source.head
@@ -276,7 +276,7 @@ def files_of(path: str | os.PathLike[str]) -> list[Path]:
             own = set(folder.parts)
             matches = [m for m in matches if not any(part.startswith("_") for part in set(m.parts) - own)]
         if not matches:
-            raise FileError(f"no file matches {path}.", hint="Check the pattern.")
+            raise MissingFileError(f"no file matches {path}.", hint="Check the pattern.")
         folders = [match for match in matches if match.is_dir()]
         if len(folders) == len(matches):
             return [file for match in folders for file in files_of(match)]
@@ -320,7 +320,7 @@ def _refuse_unsafe(head: bytes, name: str) -> None:
         raise FileError(
             f"{name} holds NumPy arrays, not a table.",
             hint="Factors are read by recsys.read_factors(U, V) or evaluate --factors U V, "
-            "a model of recsys train by recsys.models.load_model.",
+            "a model of recsys train by recsys.models.load_model, and recsys.recommend makes its lists.",
         )
     if is_zip:
         raise FileError(f"{name} is a zip archive.", hint="Unpack it, and name the table in it.")
@@ -380,4 +380,7 @@ def _gunzip(stream: BinaryIO, size: int, name: str, most: int | None = None) -> 
 def _read_error(name: str, error: OSError) -> FileError:
     if isinstance(error, FileError):
         return error
-    return FileError(f"{name} cannot be read: {error.strerror or error}.", hint="Check its permissions.")
+    if isinstance(error, FileNotFoundError):
+        return MissingFileError(f"there is no file {name}.", hint="Check the path.")
+    hint = "Check its permissions." if isinstance(error, PermissionError) else "Check the path."
+    return FileError(f"{name} cannot be read: {error.strerror or error}.", hint=hint)

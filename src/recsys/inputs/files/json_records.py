@@ -208,8 +208,8 @@ def _convert_id(value: Any, ids: str | None) -> Any:
     """Text as numbers for ids="int", else numbers as text; other values are checked later."""
     if ids != "int" and isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    if ids == "int" and isinstance(value, str) and re.fullmatch(r"[+-]?[0-9]{1,18}", value):
-        return int(value)
+    if ids == "int" and isinstance(value, str) and re.fullmatch(r"[+-]?[0-9]{1,18}(\.0+)?", value):
+        return int(value.partition(".")[0])
     return value
 
 

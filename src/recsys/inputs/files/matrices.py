@@ -15,12 +15,16 @@ from typing import Any
 import numpy as np
 from numpy.lib.format import MAGIC_PREFIX, read_array_header_1_0, read_array_header_2_0, read_magic
 
-from recsys.errors import FileError, MissingExtraError
+from recsys.errors import FileError, MissingExtraError, MissingFileError
 from recsys.inputs.files.formats import LONGEST_PATH, UNPACKED_RATIO, is_unpacked_too_large, read_text_file
 from recsys.types import Array
 
 SUFFIXES = (".npy", ".npz", ".safetensors", ".pt", ".pth")
-_FORMATS_HINT = "Store plain numbers: np.save, np.savez, safetensors, or a torch state dict of tensors."
+_FORMATS_HINT = (
+    "Store plain numbers: np.save, np.savez, safetensors, or a torch state dict of tensors. Arrays "
+    "user_ids and item_ids may be text: np.array(ids, dtype=str)."
+)
+_ID_ARRAYS = ("user_ids", "item_ids")
 
 
 def read_arrays(path: str | Path) -> dict[str, Array]:
@@ -38,7 +42,7 @@ def read_arrays(path: str | Path) -> dict[str, Array]:
     if file.is_dir():
         raise FileError(f"{file} is a folder.", hint="Name one file of matrices.")
     if not file.is_file():
-        raise FileError(f"there is no file {file}.", hint="Check the path.")
+        raise MissingFileError(f"there is no file {file}.", hint="Check the path.")
     suffix = file.suffix.lower()
     if suffix == ".safetensors":
         return _read_safetensors(file)
@@ -76,10 +80,11 @@ def _flatten(content: Any) -> dict[str, Any]:
 def _read_numpy(file: Path) -> dict[str, Array]:
     try:
         if file.suffix.lower() == ".npy":
-            return {file.stem: _check_numeric(np.load(file, mmap_mode="r", allow_pickle=False), file)}
+            array = np.load(file, mmap_mode="r", allow_pickle=False)
+            return {file.stem: _check_values(array, file, file.stem)}
         with file.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             _check_sizes(archive.zip, file)
-            return {name: _check_numeric(archive[name], file) for name in archive.files}
+            return {name: _check_values(archive[name], file, name) for name in archive.files}
     except FileError:
         raise
     except Exception as error:  # damaged headers and archives raise errors of many types
@@ -133,7 +138,7 @@ def _read_safetensors(file: Path) -> dict[str, Array]:
                 for name, view in deserialize(file.read_bytes())  # type: ignore[no-untyped-call]
                 if view["dtype"] == "BF16"
             }
-        return {name: _check_numeric(arrays[name], file) for name in dtypes}
+        return {name: _check_values(arrays[name], file, name) for name in dtypes}
     except (SafetensorError, OSError, KeyError, TypeError) as error:
         if isinstance(error, FileError):
             raise
@@ -158,13 +163,15 @@ def _read_torch(file: Path) -> dict[str, Array]:
                 array: Array = tensor.numpy()
             except TypeError:  # bfloat16 and float8, which NumPy lacks, become float32 without loss
                 array = tensor.float().numpy()
-            arrays[str(name)] = _check_numeric(array, file)
+            arrays[str(name)] = _check_values(array, file, str(name))
         elif isinstance(value, list | tuple) and value and all(type(entry) in (int, str) for entry in value):
             arrays[str(name)] = np.array(value)  # ids beside a matrix
     return arrays
 
 
-def _check_numeric(array: Array, file: Path) -> Array:
-    if array.dtype.kind not in "fiub":
+def _check_values(array: Array, file: Path, name: str) -> Array:
+    """The array; an error if it holds neither numbers nor, where it is named so, ids."""
+    is_text = name in _ID_ARRAYS and array.ndim == 1 and array.dtype.kind in "US"
+    if array.dtype.kind not in "fiub" and not is_text:
         raise FileError(f"{file} holds {array.dtype} values, not numbers.", hint=_FORMATS_HINT)
     return array

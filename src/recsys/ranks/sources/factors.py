@@ -1,13 +1,13 @@
 """User and item factors: the score of a pair is their product, summed in float64 in a fixed order.
 
 Only the rows of the users to rank for are read, so memory-mapped matrices are not loaded whole. Files hold
-one matrix each, and optionally the ids of its rows.
+one matrix each, and optionally the ids of its rows, as an array `user_ids` or `item_ids`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -187,11 +187,12 @@ def read_factors(
     Args:
         users: a file with one row of factors per user.
         items: a file with one row of factors per item.
-        user_ids: the id of each row of users: one per line, or a .npy; row numbers by default.
+        user_ids: a file with the id of each row of users: one per line, or a .npy. By default the array
+            `user_ids` beside the matrix; row numbers where there is none.
         item_ids: the same for the rows of items.
         ids: the type of ids, as in read_file: "str" for text, row numbers included; "int" for whole numbers;
-            "auto" for the type that the file has, text or numbers. By default ids of files are text, row
-            numbers are numbers.
+            "auto" for the type that the file has, text or numbers. By default ids of files are text, ids
+            beside a matrix stay as they are, and row numbers are numbers.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -200,61 +201,71 @@ def read_factors(
     >>> read_factors(folder / "U.npy", folder / "V.npy").n_items
     4
     """
+    from recsys.inputs.files.matrices import read_arrays
+
     for file in (users, items, *(f for f in (user_ids, item_ids) if f is not None)):
         if not isinstance(file, str | os.PathLike):
             raise FileError(
                 f"a {type(file).__name__} is no path of a file.", hint="recsys.Factors(U, V) takes matrices."
             )
-    matrices = _read_matrix(Path(users)), _read_matrix(Path(items))
-    sides = zip(matrices, (user_ids, item_ids), ("user", "item"), strict=True)
-    names = [row_ids(file, len(matrix), what, ids) for matrix, file, what in sides]
-    return Factors(*matrices, user_ids=names[0], item_ids=names[1])
+    arrays = [read_arrays(Path(file)) for file in (users, items)]
+    matrices: list[Array] = []
+    for file, found in zip((users, items), arrays, strict=True):
+        named = {name: array for name, array in found.items() if array.ndim == 2}
+        if len(named) != 1:
+            raise FileError(
+                f"{file} must hold one matrix; it holds {', '.join(named) or 'none'}.",
+                hint="Store users and items in two files.",
+            )
+        matrices += named.values()
+    source = Factors(
+        *matrices,
+        user_ids=row_ids(user_ids, "user", ids, (users, arrays[0])),
+        item_ids=row_ids(item_ids, "item", ids, (items, arrays[1])),
+    )
+    return source.with_text_ids() if ids == "str" else source
 
 
-def row_ids(file: FilePath | None, n_rows: int, what: str, ids: IdKind | None) -> Any:
-    """The ids of the rows of a matrix, from a file or the row numbers, as `ids` says; see read_factors."""
-    if file is not None:
-        return _read_ids(Path(file), what, ids or "str")
-    return [str(row) for row in range(n_rows)] if ids == "str" else None
+def row_ids(
+    file: FilePath | None,
+    what: str,
+    ids: IdKind | None,
+    model: tuple[FilePath, Mapping[str, Array]] | None = None,
+) -> Array | None:
+    """The ids of the rows of a matrix, of the type `ids`; None for row numbers.
 
-
-def _read_matrix(file: Path) -> Array:
-    from recsys.inputs.files.matrices import read_arrays
-
-    matrices = {name: array for name, array in read_arrays(file).items() if array.ndim == 2}
-    if len(matrices) != 1:
-        names = ", ".join(matrices) or "none"
-        raise FileError(
-            f"{file} must hold one matrix; it holds {names}.", hint="Store users and items in two files."
-        )
-    return next(iter(matrices.values()))
-
-
-def _read_ids(file: Path, what: str, kind: IdKind) -> Array:
-    """The ids in a file, as text or whole numbers; floats are refused: 10.0 would not match 10 elsewhere."""
+    They are those in the file, else the array `user_ids` or `item_ids` among the arrays of the model. Floats
+    are refused: 10.0 would not match 10 elsewhere.
+    """
+    place, kind = str(file), ids or "str"
     cells: list[Any] | None = None
-    ids: Array | None = None
+    stored: Array | None = None
+    if file is None:
+        source, arrays = model or ("", {})
+        place, kind, stored = f"{what}_ids in {source}", ids or "auto", arrays.get(f"{what}_ids")
+        if stored is None:
+            return None
     try:
-        if file.suffix.lower() != ".npy":
-            cells = read_text_file(file, "utf-8-sig").splitlines()
-        else:
-            ids = np.load(file, mmap_mode="r", allow_pickle=False)  # a damaged header asks for any memory
-            if ids.ndim == 1 and ids.dtype.kind in "iuUS":
-                cells = ids.tolist()
+        if file is not None and Path(file).suffix.lower() != ".npy":
+            cells = read_text_file(Path(file), "utf-8-sig").splitlines()
+        elif file is not None:
+            stored = np.load(file, mmap_mode="r", allow_pickle=False)  # a damaged header asks for any memory
+        if stored is not None and stored.ndim == 1 and stored.dtype.kind in "iuUS":
+            cells = stored.tolist()
     except Exception as error:  # of many types where the header is damaged
         raise FileError(
-            f"{file} cannot be read ({error}).", hint="Write one id per line, or a .npy of ids."
+            f"{place} cannot be read ({error}).", hint="Write one id per line, or a .npy of ids."
         ) from error
-    if ids is not None:
+    if stored is not None:
         if cells is None:
             raise FileError(
-                f"{file} holds {ids.dtype} values of shape {ids.shape}, not ids.",
+                f"{place} holds {stored.dtype} values of shape {stored.shape}, not ids.",
                 hint="Save one row of whole numbers or strings: np.save(path, ids.astype(np.int64)).",
             )
-        kind = "int" if kind == "auto" and ids.dtype.kind in "iu" else kind
+        kind = "int" if kind == "auto" and stored.dtype.kind in "iu" else kind
     texts = [
         id_.decode(errors="surrogateescape") if isinstance(id_, bytes) else str(id_) for id_ in cells or ()
     ]
-    known, codes = encode_strings(np.array(texts, dtype=object), table=str(file), column=what)
-    known, codes = convert_ids(known, codes, kind, f"{what} ids of {file}", lambda row: f", row {row}")
+    known, codes = encode_strings(np.array(texts, dtype=object), table=place, column=what)
+    known, codes = convert_ids(known, codes, kind, f"{what} ids of {place}", lambda row: f", row {row}")
     return known.values[codes]

@@ -1,7 +1,7 @@
 """The interface of sources, and the rows of their matrices by id.
 
-Truth and seen items have ids; a source has rows. Without ids the ids are the row numbers, and any other
-number is an error, wherever it occurs; with ids an unknown id is counted as a miss.
+Truth and seen items have ids; a source has rows. Without ids the ids are the row numbers (as text, too, where
+files were read so), and any other id is an error, wherever it occurs; with ids an unknown id is a miss.
 """
 
 from __future__ import annotations
@@ -91,6 +91,7 @@ class IdRows:
         self.size = int(size)
         self.what = what
         self.named = ids is not None
+        self.numbered = ids is None  # ids are row numbers, be it as text
         self.others: int | None = None  # the row of ids that have none of their own
         self._codes: Codes | None = None
         if ids is None:
@@ -137,16 +138,32 @@ class IdRows:
         return np.where(codes >= 0, row_of_code[codes], unknown)
 
     def check_ids(self, ids: Ids, *, table: str, codes: Codes | None = None) -> None:
-        """Raise an error if the rows have no ids of their own and an id of a table is no row number.
+        """Raise an error if ids of rows are their numbers and an id of a table is none of these.
 
         Args:
             ids: the ids of the table, ascending.
             table: its name in the error.
             codes: the ids that occur, if that need not be all.
         """
-        if self.named or len(ids) == 0:
+        if not self.numbered or len(ids) == 0:
             return
         where = f"the {table}" if table in ("truth", "lists") else f"{table}="
+        known_ids = f"{self.size} {self.what}s, ids 0 to {self.size - 1}"
+        if self.size < 2:
+            known_ids = f"1 {self.what}, id 0" if self.size else f"no {self.what}s"
+        if self.named:
+            values = ids.values if codes is None else ids.values[np.unique(codes)]
+            unknown = values[self.row_of(values) < 0]
+            if len(unknown):
+                raise InputError(
+                    f"{self.what} {unknown[0]!r} of {where} does not exist in the model, which has "
+                    f"{known_ids}.",
+                    table=table,
+                    column=self.what,
+                    hint="Rows count from 0. If these are ids, keep the id of each row in the model's file, "
+                    f"as an array {self.what}_ids, or pass {self.what}_ids= (to evaluate, inspect or bench).",
+                )
+            return
         if ids.kind == "str":
             raise IdTypeError(
                 f"the {self.what} ids of {where} are strings ({ids.name(0)!r}, …), "
@@ -160,9 +177,6 @@ class IdRows:
             occurring = ids.values[codes]
             low, high = occurring.min(initial=0), occurring.max(initial=-1)
         if low < 0 or high >= self.size:
-            known_ids = f"{self.size} {self.what}s, ids 0 to {self.size - 1}"
-            if self.size < 2:
-                known_ids = f"1 {self.what}, id 0" if self.size else f"no {self.what}s"
             raise InputError(
                 f"{self.what} {int(low if low < 0 else high)} of {where} does not exist in the model, "
                 f"which has {known_ids}.",
@@ -226,7 +240,7 @@ class UsersByItems:
         out = copy(self)
         for name, ids in (("user_rows", user_ids), ("item_rows", item_ids)):
             rows: IdRows = getattr(self, name)
-            if ids is not None and rows.named:
+            if ids is not None and not rows.numbered:
                 raise InputError(
                     f"{rows.what}_ids= was given, and the rows of the {type(self).__name__} have "
                     f"{rows.what} ids already.",
@@ -235,6 +249,17 @@ class UsersByItems:
                 )
             if ids is not None:
                 setattr(out, name, IdRows(rows.size, ids, what=rows.what))
+        return out
+
+    def with_text_ids(self) -> Self:
+        """The same model, where rows without ids have their numbers as text, as files have ids."""
+        out = copy(self)
+        for name in ("user_rows", "item_rows"):
+            rows: IdRows = getattr(self, name)
+            if not rows.named:
+                numbers = IdRows(rows.size, [str(row) for row in range(rows.size)], what=rows.what)
+                numbers.numbered = True
+                setattr(out, name, numbers)
         return out
 
     def for_anybody(self, row: int = 0) -> Self:

@@ -125,7 +125,7 @@ def save_source(path: str | os.PathLike[str], source: Any, about: Mapping[str, A
         )
     # A seed has no rows but its ids: these are written even where they are row numbers.
     ids = {
-        rows.what: rows.ids.values[rows.rank] if rows.named or kind == "random" else None
+        rows.what: rows.ids.values[rows.rank] if not rows.numbered or kind == "random" else None
         for rows in (source.user_rows, source.item_rows)
     }
     if source.user_rows.others is not None:
@@ -173,13 +173,7 @@ def load_model(
             hint="Train or copy it again.",
         ) from error
     source.about = _about(description)
-    if ids != "str":
-        return source
-    numbers = [
-        None if rows.named else [str(row) for row in range(rows.size)]
-        for rows in (source.user_rows, source.item_rows)
-    ]
-    return source.with_ids(*numbers)
+    return source.with_text_ids() if ids == "str" else source
 
 
 def describe_model(path: str | os.PathLike[str]) -> dict[str, Any]:
