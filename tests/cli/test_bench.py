@@ -226,6 +226,12 @@ def test_two_columns_for_one_role_must_be_told_apart():
 # What is run
 
 
+def test_one_model_alone_has_the_cautions_of_its_evaluation():
+    alone = recsys.bench(events(), baselines=["popularity"])
+    assert alone.cautions == tuple(alone.evaluations["popularity"].cautions)
+    assert "popularity" in alone.to_text()
+
+
 def test_the_models_stand_by_merit_and_popularity_is_the_baseline(result):
     values = [e["ndcg@10"] for e in result.evaluations.values()]
     assert values == sorted(values, reverse=True)

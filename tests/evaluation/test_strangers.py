@@ -171,10 +171,12 @@ class TestFactors:
         assert recsys.Evaluator(["mrr"]).update(one_known, {"z": {"x"}}).result()["mrr"] == 0.0
         assert recsys.evaluate(one_known, {"a": {"x"}}, ["mrr"], seen={"a": ["x", "y"]})["mrr"] == 0.0
 
-    def test_nothing_found_is_said_to_programs_too(self, model, tmp_path):
+    def test_an_item_that_is_no_row_is_an_error(self, model, tmp_path):
         (tmp_path / "truth.csv").write_text("user,item\nann,i0\nbob,i1\n")
-        assert "the same item ids" in model("--user-ids", "people.txt").stderr
-        assert not model("--user-ids", "people.txt", "-q").stderr
+        refused = model("--user-ids", "people.txt")
+        assert refused.exit_code == 3
+        assert "item 'i0' of the truth does not exist in the model" in refused.stderr
+        assert "--item-ids" in refused.stderr
 
     def test_python_keeps_row_numbers(self, model, tmp_path):
         del model

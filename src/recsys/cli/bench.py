@@ -25,6 +25,7 @@ from recsys.comparison.compare import Comparison, compare
 from recsys.conventions.decisions import Conventions
 from recsys.errors import InputError, MissingExtraError, RecsysError, SplitError, TieWarning, hush
 from recsys.evaluation import tables
+from recsys.evaluation.cautions import Caution
 from recsys.evaluation.evaluate import evaluate, recommend
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.run import load_ranking
@@ -122,6 +123,12 @@ class Bench(tables.Tabled):
         with notes_only():
             return compare(self.evaluations, BASELINE)
 
+    @property
+    def cautions(self) -> tuple[Caution, ...]:
+        """Where the numbers may answer another question than the one that was meant."""
+        one, *others = self.evaluations.values()
+        return self.comparison.cautions if others else tuple(one.cautions)
+
     @cached_property
     def audit(self) -> Audit:
         """What is wrong with the split, with the lists of the best model, or with what models learnt from."""
@@ -148,7 +155,7 @@ class Bench(tables.Tabled):
     @cached_property
     def decision(self) -> Decision:
         """What to ship, what it gains, what it costs and what would change it, as the report says it."""
-        return decide(self._report_data, len(self.comparison.cautions))
+        return decide(self._report_data, len(self.cautions))
 
     def to_text(self) -> str:
         """The decision, the table and the notes below it."""
@@ -187,7 +194,7 @@ class Bench(tables.Tabled):
     def _footnotes(self) -> list[str]:
         leaks = [("Leak", finding.message) for finding in self.leaks]
         remarks = [f"{heading}: {sentence}" for heading, sentence in [*leaks, *self._remarks()]]
-        return [*remarks, *map(str, self.comparison.cautions)]
+        return [*remarks, *map(str, self.cautions)]
 
     def _remarks(self) -> list[Remark]:
         """How it came about, and what was not run."""
