@@ -53,11 +53,10 @@ OLD_NIGHT, NEW_NIGHT = 1_700_000_000.0, 1_700_100_000.0
 LONGEST = 600  # seconds; what takes longer hangs
 CROWD = 20
 DEATHS = ("aborted", "crashed")  # of NumPy, Arrow or DuckDB, which do not look at every allocation
-ENDS = ("done", "refused", "interrupted", "memory", "killed", *DEATHS)
-LIMITLESS = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+ENDS = ("done", "refused", "interrupted", "memory", "lost", "killed", *DEATHS)
+ADDRESS_SPACE = resource.getrlimit(resource.RLIMIT_AS)
 M_TOP_PAD = -2  # of malloc.h
-UNREPORTED = 7
-LOST_ERROR = re.compile(r"SystemError: .* (without exception set|without setting an exception)")  # by Python
+LOST = re.compile(r"SystemError: .* (without exception set|without setting an exception)")
 COUNTS = ("calls", "readings", "allocations", "denials")  # what the shim counts
 
 
@@ -84,8 +83,8 @@ def command(*arguments: str) -> None:
 
     try:
         cli.main(args=list(arguments), prog_name="recsys")
-    except MemoryError:  # a call may end with it, a command says it
-        sys.exit(UNREPORTED)
+    except MemoryError as error:  # a call may end with it, a command has to say it
+        raise RuntimeError("an error that the command did not report") from error
 
 
 def evaluation(version: str) -> Any:
@@ -213,7 +212,7 @@ def shim() -> Any:
 class Ended:
     """How a child ended."""
 
-    how: str  # done, refused, interrupted, memory, killed, unreported, a death, hung, or what is a defect
+    how: str  # done, refused, interrupted, memory, lost, killed, a death, hung, or what is a defect
     text: str  # what it printed
     calls: int = 0
     readings: int = 0  # of the clock
@@ -231,8 +230,8 @@ class Ended:
                  -signal.SIGABRT: "aborted", -signal.SIGSEGV: "crashed",
                  127: "aborted",  # by the loader: it has no memory for a thread
                  }  # fmt: skip
-        if code == UNREPORTED or (code == 5 and LOST_ERROR.search(text)):
-            return cls("unreported", text, **facts)
+        if code == 5 and LOST.search(text):  # a MemoryError, by Python: compile() does so
+            return cls("lost", text, **facts)
         return cls(names.get(code, f"ended with {code}"), text, **facts)
 
 
@@ -258,7 +257,7 @@ def start(body: Callable[[], object], folder: Path, arm: Callable[[], object], l
             arm()
             body()
         finally:
-            resource.setrlimit(resource.RLIMIT_AS, LIMITLESS)
+            resource.setrlimit(resource.RLIMIT_AS, ADDRESS_SPACE)
             facts: dict[str, float] = {name: getattr(shim(), f"faulty_{name}")() for name in COUNTS}
             shim().faulty_arm(b"", 0, 0, 0, 0, 0)
             shim().faulty_memory(0, 0)
@@ -275,7 +274,7 @@ def start(body: Callable[[], object], folder: Path, arm: Callable[[], object], l
         with contextlib.suppress(BaseException):
             traceback.print_exc()
     with contextlib.suppress(BaseException):
-        resource.setrlimit(resource.RLIMIT_FSIZE, LIMITLESS)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         sys.stdout.flush()
         sys.stderr.flush()
         facts["own"] = memory_of_this_process("smaps_rollup", "Private_Dirty")
@@ -467,18 +466,18 @@ def fill_heap() -> None:
     """Take what the heap has free, and that is much after a fork: more has to come from the system then."""
     shim().mallopt(M_TOP_PAD, 0)  # which is asked for no more than is wanted
     size = memory_of_this_process("status", "VmSize")
-    resource.setrlimit(resource.RLIMIT_AS, (size, resource.RLIM_INFINITY))
+    resource.setrlimit(resource.RLIMIT_AS, (size, ADDRESS_SPACE[1]))
     for power in range(26, 8, -1):  # bytes; Python has a heap of its own for what is smaller
         while shim().malloc(1 << power):
             pass
-    resource.setrlimit(resource.RLIMIT_AS, LIMITLESS)
+    resource.setrlimit(resource.RLIMIT_AS, ADDRESS_SPACE)
 
 
 def limit_memory(_usual: Usual, _folder: Path, point: float) -> None:
     """The system gives so many bytes and no more."""
     fill_heap()
     limit = memory_of_this_process("status", "VmSize") + int(point)
-    resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
+    resource.setrlimit(resource.RLIMIT_AS, (limit, ADDRESS_SPACE[1]))
     shim().faulty_memory(0, 0)  # what failed until now does not count
 
 
@@ -566,7 +565,7 @@ def at_allocations(what: str, *, lasting: bool, **options: Any) -> Fault:
         what,
         lambda usual, n: spread(usual.ended.allocations, n),
         lambda _usual, _folder, point: shim().faulty_memory(int(point), int(lasting)),
-        ends=(*MEMORY_ENDS, *DEATHS),
+        ends=(*MEMORY_ENDS, "lost", *DEATHS),
         felt=lambda ended, _point: ended.denials > 0,
         **options,
     )
@@ -618,8 +617,7 @@ FAULTS: dict[str, Fault] = {
     "address space": Fault(
         "RLIMIT_AS, from nothing to a quarter more than it usually takes",
         lambda usual, n: [1.25 * share * usual.growth() for share in shares(n)], limit_memory,
-        # Python cannot always say so where there is no memory for anything.
-        ends=(*MEMORY_ENDS, *DEATHS, "unreported"), felt=lambda ended, _point: ended.denials > 0,
+        ends=(*MEMORY_ENDS, "lost", *DEATHS), felt=lambda ended, _point: ended.denials > 0,
     ),
     # Without memory no folder can be read, nor emptied.
     "no memory": at_allocations("malloc and mmap fail from one allocation on", lasting=True, leaves=ENDS),
