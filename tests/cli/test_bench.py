@@ -327,6 +327,17 @@ def test_memory_that_runs_out_leaves_a_model_out(monkeypatch):
     monkeypatch.setitem(TRAINABLE, "random", Trainable(fail))
     result = recsys.bench(events(), baselines=["random"])
     assert result.left_out == {"random": "the memory does not suffice."}
+    monkeypatch.undo()
+    recommend, asked = bench_module.recommend, []
+
+    def fail_later(*given, **options):
+        asked.append(given)
+        return fail() if len(asked) == 2 else recommend(*given, **options)
+
+    monkeypatch.setattr(bench_module, "recommend", fail_later)
+    result = recsys.bench(events(), baselines=["random"])
+    assert {*result.evaluations} == {*result.lists} == {"popularity", "random"} - result.left_out.keys()
+    assert len(result.left_out) == 1
 
 
 def test_another_recommender_of_the_registry_is_run(monkeypatch):

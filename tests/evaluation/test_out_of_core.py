@@ -1107,3 +1107,11 @@ def test_a_folder_of_rows_gets_a_name_and_facts(tmp_path):
     with pytest.raises(FileError, match="holds another result by now"):
         named.save(rows, name="als")
     assert recsys.load(rows).name is None
+
+
+def test_names_of_columns_that_are_no_letters_are_an_error_of_the_file(tmp_path):
+    path = tmp_path / "lists.parquet"
+    pd.DataFrame({"user": [1], "item": [2], "score": [1.0], "qqqq": [0]}).to_parquet(path, index=False)
+    path.write_bytes(path.read_bytes().replace(b"qqqq", b"q\xff\xfeq"))
+    with pytest.raises(FileError):
+        recsys.evaluate(str(path), str(path), ["mrr"], memory="1GB")

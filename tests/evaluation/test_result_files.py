@@ -185,3 +185,22 @@ def test_a_name_that_cannot_be_written_is_refused_and_nothing_is_left(tmp_path):
     with pytest.raises(FileError, match="half of a letter"):
         result.save(tmp_path / "result.json", name="\ud800")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "notes", [{"lists": 3}, {"lists": {"read": [1]}}, {"truth": {"read": 2}}, {"stopped": {"says": 1}}, 7]
+)
+def test_notes_of_another_shape_are_no_result(tmp_path, notes):
+    path = tmp_path / "result.json"
+    recsys.evaluate({1: [2]}, {1: {2}}, "mrr").save(path)
+    document = json.loads(path.read_text())
+    rows = document["cases"]["map"]
+    rows[[name for name, _ in rows].index("notes")][1] = pack(notes)
+    document["cases_sha256"] = fingerprint(document["cases"])
+    path.write_text(json.dumps(document))
+    with pytest.raises(FileError, match="is no result that recsys saved"):
+        recsys.load(path)
+
+
+def test_half_a_letter_in_a_file_has_a_checksum_like_any_other():
+    assert fingerprint({"a": "\ud800"}) != fingerprint({"a": "\ud801"})

@@ -106,16 +106,16 @@ class Bench(tables.Tabled):
         """Evaluate lists, or what ranks the catalogue, for the users of the test."""
         is_ready = isinstance(source, Lists)
         with hush(TieWarning):
-            self.evaluations[name] = evaluate(
+            evaluation = evaluate(
                 source, self.test, requests, seen=self.history, train=self.history, conventions=conventions,
                 catalogue=self.catalogue if is_ready else None,
             )  # fmt: skip
-        if is_ready:
-            self.lists[name] = source
-            return
-        users = self.test.cases.values
-        known = users[source.user_rows.row_of(users) >= 0]  # the others are misses of the evaluation
-        self.lists[name] = recommend(source, _LIST_LENGTH, users=known, seen=self.history)
+        lists = source
+        if not is_ready:
+            users = self.test.cases.values
+            known = users[source.user_rows.row_of(users) >= 0]  # the others are misses of the evaluation
+            lists = recommend(source, _LIST_LENGTH, users=known, seen=self.history)
+        self.evaluations[name], self.lists[name] = evaluation, lists
 
     @cached_property
     def comparison(self) -> Comparison:

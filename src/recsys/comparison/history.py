@@ -235,8 +235,11 @@ def result_paths(folder: str | Path) -> list[Path]:
         exists = False
     if not exists:
         raise FileError(f"there is no folder {directory}.", hint="recsys run fills one.")
-    folders = [path.parent for path in directory.glob("*/manifest.json")]
-    files = [*directory.glob("*.json")]
+    try:
+        folders = [path.parent for path in directory.glob("*/manifest.json")]
+        files = [*directory.glob("*.json")]
+    except OSError as error:
+        raise FileError(f"the folder {directory} cannot be read: {error.strerror}.") from error
     if not folders and [file.name for file in files] == ["manifest.json"]:
         return [directory]
     return sorted([*files, *folders])

@@ -175,7 +175,7 @@ def _read_document(
             from recsys.stats.aggregates import Aggregate
 
             requests = [replace(request, aggregate=Aggregate.of(result["aggregate"])) for request in requests]
-        groups, notes = cases["by"] or None, cases["notes"]
+        groups, notes = cases["by"] or None, _check_notes(cases["notes"])
         partial = cases["partial"]
         missing = None
         if folder is None and partial.sums and isinstance(named := document["run"].get("per_user"), str):
@@ -217,6 +217,16 @@ def _read_document(
             hint="It was changed after it was saved, or saved by another version; evaluate again.",
         )
     return evaluation
+
+
+def _check_notes(notes: Any) -> Any:
+    """The notes of a file, where those that footnotes read have their shape."""
+    for name in ("lists", "truth"):
+        if not isinstance(read := notes.get(name, {}).get("read", {}), Mapping):
+            raise TypeError(f"what was read of the {name} is {read!r}")
+    if not isinstance(notes.get("stopped", {}).get("says", ""), str):
+        raise TypeError("what it says of its early stop is no text")
+    return notes
 
 
 def _find_rows(document: Mapping[str, Any], place: Path) -> tuple[RowFolder | None, MissingRows | None]:
@@ -400,4 +410,4 @@ def fingerprint(value: Any) -> str:
     True
     """
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -625,7 +625,8 @@ def _refuse_foreign_folder(target: Path) -> None:
         return
     if not target.is_dir():
         raise FileError(f"{target} is a file.", hint="Name a folder.")
-    found = sorted(file.name for file in target.iterdir())
+    with write_errors_of(target):
+        found = sorted(file.name for file in target.iterdir())
     if found:
         try:
             found = RowFolder.open(target).foreign_files()

@@ -86,10 +86,13 @@ def write_model_file(
     elif suffix == ".npz":
         contiguous[_DESCRIPTION] = np.frombuffer(text.encode(), dtype=np.uint8)
         file = io.BytesIO()
-        with zipfile.ZipFile(file, "w") as archive:  # np.savez would stamp the time of day into every entry
-            for name, array in contiguous.items():
-                with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as entry:
-                    np.lib.format.write_array(entry, array, allow_pickle=False)
+        try:
+            with zipfile.ZipFile(file, "w") as archive:  # np.savez would stamp the time of day into it
+                for name, array in contiguous.items():
+                    with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as entry:
+                        np.lib.format.write_array(entry, array, allow_pickle=False)
+        except ValueError as error:  # of bytes that cannot grow Python says that they are closed
+            raise MemoryError(f"the memory does not suffice to write {target.name}") from error
         write_bytes(target, file.getbuffer())
     else:
         raise FileError(
