@@ -561,3 +561,8 @@ def test_ratings_merge_with_ratings_of_the_same_metrics_alone():
         errors.merge(recsys.evaluate({2: ["a"]}, {2: ["a"]}, "mrr"))
     with pytest.raises(MergeError, match="the parts hold different metrics"):
         errors.merge(evaluate_ratings({2: {5: 4.0}}, {2: {5: 3.0}}, "mae"))
+
+
+def test_users_without_any_prediction_are_an_empty_table():
+    with pytest.raises(InputError, match="predictions table has no rows"):
+        recsys.evaluate_ratings({1: {}}, {1: {5: 3.0}}, ["rmse"])

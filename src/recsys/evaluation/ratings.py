@@ -391,6 +391,10 @@ def _join_tables(
     cases, _, _ = actual.cases.union(predicted.cases, what="user")
     items, _, _ = actual.items.union(predicted.items, what="item")
     predicted_pairs, order = _sorted_pairs(predicted, cases, items)
+    if not len(predicted_pairs):
+        raise InputError(
+            "the predictions table has no rows.", table="predictions", hint="Pass one row per rated pair."
+        )
     actual_pairs, at = _sorted_pairs(actual, cases, items)
     place = np.minimum(np.searchsorted(predicted_pairs, actual_pairs), len(predicted_pairs) - 1)
     found = predicted_pairs[place] == actual_pairs
