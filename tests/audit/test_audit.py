@@ -781,3 +781,11 @@ if __name__ == "__main__":
     split = data[:900].reset_index(drop=True), data[900:].reset_index(drop=True)
     stated = {name: everything_found(name, split) for name in CHECKS}
     STATED.write_text(json.dumps(stated, indent=0) + "\n", encoding="utf-8")
+
+
+def test_a_model_that_knows_no_user_of_the_test_is_an_error_and_the_rest_is_checked():
+    model = recsys.Factors([[1.0]], [[1.0], [2.0], [3.0]], user_ids=["x"], item_ids=["a", "b", "c"])
+    graded = {"u": {"b": 3.0}, "v": {"c": 2.0}}
+    found = recsys.audit({"u": ["a"], "v": ["b"]}, graded, model)
+    assert "users_outside_the_model" in {finding.name for finding in found if finding.severity == "error"}
+    assert "cold_items" in found.checked

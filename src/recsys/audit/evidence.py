@@ -234,7 +234,7 @@ class Evidence:
         present = self.test_users
         if self.is_source:
             present = present[has_row(self.ranked.user_rows, self.users)[present]]
-        step = -(-len(present) // MANY_USERS)
+        step = max(1, -(-len(present) // MANY_USERS))
         return self.users.values[present[::step]]
 
     @cached_property
@@ -246,7 +246,7 @@ class Evidence:
         present = np.flatnonzero(np.bincount(side.user, minlength=self.n_users))
         case = np.zeros(self.n_users, dtype=np.int32)
         case[present] = np.arange(len(present))
-        grade = None if side.grade is None or side.grade.min() < 0 else side.grade
+        grade = None if side.grade is None or side.grade.min(initial=0.0) < 0 else side.grade
         cases, item = Ids(self.users.values[present]), side.item.astype(np.int32)
         return to_interactions(Rows("truth", cases, case[side.user], self.items, item, grade=grade))
 
