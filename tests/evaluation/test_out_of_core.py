@@ -407,7 +407,7 @@ def test_equal_scores_are_ordered_as_in_memory(tmp_path, pieces_of):
             conventions={"ties": ties},
         )
         assert found.counts["tied"]
-    given = {"metrics": ["recall@3"], "conventions": {"ties": "given"}, "memory": "2GB"}
+    given = {"metrics": ["recall@3"], "conventions": {"ties": "given"}, "memory": "8GB"}
     with pytest.raises(InputError, match=r"user .* has equal scores .* and beyond memory .* rows have none"):
         recsys.evaluate(str(tmp_path / "lists.csv"), str(tmp_path / "truth.csv"), **given)
     lists["score"] = lists["score"] + np.arange(len(lists)) / len(lists)
@@ -1114,4 +1114,4 @@ def test_names_of_columns_that_are_no_letters_are_an_error_of_the_file(tmp_path)
     pd.DataFrame({"user": [1], "item": [2], "score": [1.0], "qqqq": [0]}).to_parquet(path, index=False)
     path.write_bytes(path.read_bytes().replace(b"qqqq", b"q\xff\xfeq"))
     with pytest.raises(FileError):
-        recsys.evaluate(str(path), str(path), ["mrr"], memory="1GB")
+        recsys.evaluate(str(path), str(path), ["mrr"], memory="8GB")
