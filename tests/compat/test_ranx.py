@@ -282,3 +282,8 @@ def test_importing_it_needs_neither_pandas_nor_numba():
         "assert Run is face.Run and callable(bayesfuse)\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=100)
+
+
+def test_a_score_beyond_every_float_is_refused():
+    with pytest.raises(ValueError, match="beyond the range of floats"):
+        Run({"q": {"a": 10**400, "b": np.float32(0.5)}})

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import recsys
 from recsys.errors import ColumnError, InputError, NotDefinedError, RecsysWarning
 from recsys.metrics.attributes import (
     ItemFacts,
@@ -260,3 +261,8 @@ def test_intents_are_a_column_or_a_table():
     for wrong in (5, ["kind"], {1: ["a"]}, {1: {"a": "x"}, 2: 3}):
         with pytest.raises(InputError):
             read_intents(wrong)
+
+
+def test_a_number_beyond_every_float_is_refused():
+    with pytest.raises(InputError, match="beyond the range of floats"):
+        recsys.evaluate({1: [2]}, {1: {2}}, "value(of=price)@1", items={"price": {2: 10**400}})

@@ -92,7 +92,13 @@ def _table_from_mapping(data: Mapping[Any, Any], table: str) -> Table:
     for name, column in nested.items():
         cells = [column.get(key) for key in keys]
         if all(isinstance(cell, int | float | np.number | None) for cell in cells):
-            columns[name] = np.array([np.nan if cell is None else cell for cell in cells], dtype=np.float64)
+            numbers = [np.nan if cell is None else cell for cell in cells]
+            try:
+                columns[name] = np.array(numbers, dtype=np.float64)
+            except OverflowError:
+                raise InputError(
+                    "a number is beyond the range of floats.", table=table, column=name
+                ) from None
         else:
             columns[name] = object_array(cells)
     return _make_table(ids_from_sequence(keys, table=table, column=table[:-1]), columns, table)

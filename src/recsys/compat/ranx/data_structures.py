@@ -86,7 +86,10 @@ class _NestedNumbers(Generic[_Number]):
 
     @classmethod
     def _numbers(cls, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-        return {document: cls.number(value) for document, value in pairs}
+        try:
+            return {document: cls.number(value) for document, value in pairs}
+        except OverflowError as error:
+            raise InputError(f"a score is beyond the range of floats ({error}).") from error
 
     def _content(self) -> Nested:
         """The nested dict as ranx shows it: documents by descending number, equal ones as they were."""
