@@ -68,7 +68,8 @@ class Action:
     """Something that writes; it is done once in the "old" version, then disturbed in the "new" one.
 
     `whole` are folders that change at once, `added` those that files are only added to, `scratch` those whose
-    content is nobody's business as long as they are gone in the end.
+    content is nobody's business as long as they are gone in the end. A page that `admits` to be without what
+    there was no memory for counts as a new one where memory ended.
     """
 
     do: Callable[[str], object]
@@ -76,6 +77,7 @@ class Action:
     added: tuple[str, ...] = ()
     scratch: tuple[str, ...] = ()
     again: bool = True  # whether it may be repeated once it is done
+    admits: bytes | None = None
 
 
 def command(*arguments: str) -> None:
@@ -125,7 +127,8 @@ ACTIONS: dict[str, Action] = {
     "bench": Action(
         lambda v: command(
             "bench", f"events-{v}.csv", "--baselines", "item-knn", "--trials", "1", "-o", "bench.html", "-q"
-        )
+        ),
+        admits=b"Not run",
     ),
     "split": Action(
         lambda v: command("split", f"events-{v}.csv", "--how", "leave_last", "-o", f"parts-{v}", "-q"),
@@ -659,8 +662,15 @@ def disturb(usual: Usual, fault: Fault, point: float, place: Path) -> tuple[str,
         n_done = sum(end.how == "done" for end in ends)
         wrong = [f"{end.how}: {end.text.strip()[-1500:]}" for end in ends if end.how not in fault.ends]
         found = State.of(folder, action, stamps=fault.stamps)
-        wrong += found.wrong(before, after)
-        if n_done and found.content != after.content:
+        pages = [file.read_bytes() for file in folder.glob("*.html")]
+        partial_answer = (
+            n_done
+            and "memory" in fault.ends
+            and action.admits
+            and any(action.admits in page for page in pages)
+        )
+        wrong += [] if partial_answer else found.wrong(before, after)
+        if n_done and found.content != after.content and not partial_answer:
             wrong.append("it said that it was done and was not")
         may_leave = any(end.how in fault.leaves for end in ends) or (action.scratch and not n_done)
         if found.left and not may_leave:
@@ -677,6 +687,7 @@ def disturb(usual: Usual, fault: Fault, point: float, place: Path) -> tuple[str,
                 elif healed.content != after.content:
                     wrong.append("done again, it comes to other bytes")
     how = max(Counter(end.how for end in ends).items(), key=lambda item: item[1])[0]
+    how = "done in part" if partial_answer else how
     felt = how != "done" or any(fault.felt(end, point) for end in ends)
     return how if felt else "undisturbed", wrong
 

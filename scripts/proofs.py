@@ -1,4 +1,4 @@
-"""What the long proofs share: the file of finished pieces, and the section of docs/reliability.md.
+"""What the long proofs share: finished pieces, the Pythons at hand, the section of docs/reliability.md.
 
 A proof is a list of named pieces. Each finished piece is one line of JSON in a file under build/, with a hash
 of the sources it speaks of; a piece that is there for the same sources is not run again.
@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
+import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,20 @@ def hash_of(sources: Iterable[Path]) -> str:
         for file in sorted(f for f in inside if f.is_file() and f.suffix not in {".pyc", ".so"}):
             digest.update(f"{file.relative_to(ROOT)}\0".encode() + file.read_bytes())
     return digest.hexdigest()[:12]
+
+
+def pythons() -> dict[str, Path]:
+    """The interpreters from 3.11 on that the machine has, on the PATH or in pyenv: {"3.11": path}."""
+    folder = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    named = [shutil.which(f"python3.{minor}") for minor in range(11, 30)]
+    found = {}
+    for path in [*(Path(name) for name in named if name), *sorted(folder.glob("3.*/bin/python"))]:
+        asked = "import sys; print(*sys.version_info[:2], sys.implementation.name)"
+        done = subprocess.run([path, "-c", asked], capture_output=True, text=True, check=False)
+        match done.stdout.split():
+            case ["3", minor, "cpython"] if int(minor) >= 11:
+                found[f"3.{minor}"] = path
+    return dict(sorted(found.items(), key=lambda pair: int(pair[0].split(".")[1])))
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:

@@ -19,6 +19,7 @@ import email
 import hashlib
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -57,10 +58,6 @@ DATA = {
 ABOUT = {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}
 ABOUT.add("licenses/src/recsys/report/third_party.txt")
 LICENCES = ROOT / "src" / "recsys" / "report" / "third_party.txt"
-UNTRIED = (
-    "Not run here: other systems and processors (`.github/workflows/wheels.yml` is for them), Python 3.14, "
-    "and the question about known vulnerabilities (`make audit`), which needs a service on the network."
-)
 
 
 def run(*command: object, cwd: Path = ROOT, env: Mapping[str, str] | None = None) -> str:
@@ -80,20 +77,6 @@ def uv(*arguments: object, **options: Any) -> str:
 
 def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def pythons() -> dict[str, Path]:
-    """The interpreters from 3.11 on that the machine has, on the PATH or in pyenv: {"3.11": path}."""
-    folder = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    named = [shutil.which(f"python3.{minor}") for minor in range(11, 30)]
-    found = {}
-    for path in [*(Path(name) for name in named if name), *sorted(folder.glob("3.*/bin/python"))]:
-        asked = "import sys; print(*sys.version_info[:2], sys.implementation.name)"
-        done = subprocess.run([path, "-c", asked], capture_output=True, text=True, check=False)
-        match done.stdout.split():
-            case ["3", minor, "cpython"] if int(minor) >= 11:
-                found[f"3.{minor}"] = path
-    return dict(sorted(found.items(), key=lambda pair: int(pair[0].split(".")[1])))
 
 
 # ---------------------------------------------------------------------------------------------- the wheels
@@ -136,7 +119,7 @@ def build_all(scratch: Path) -> None:
 
     Nothing is compiled where build/dist has wheels of the same source distribution.
     """
-    at_hand, needed = pythons(), sorted({version for version, _ in KINDS.values()})
+    at_hand, needed = proofs.pythons(), sorted({version for version, _ in KINDS.values()})
     if lacking := [version for version in needed if version not in at_hand]:
         sys.exit(
             f"Wheels are built with Python {' and '.join(needed)}; there is no {' and no '.join(lacking)}."
@@ -309,7 +292,7 @@ def test_run(folder: Path, tests: Sequence[str], jobs: int) -> dict[str, Any]:
 
 def pieces(built: Mapping[str, Path], *, every: bool) -> Iterator[tuple[str, str, str, Path]]:
     """What is tested: (python, bounds, kind, wheel); each wheel on its oldest Python, or all on all."""
-    for version in pythons():
+    for version in proofs.pythons():
         native = "cp311" if version == "3.11" else "abi3"
         for kind, bounds in ((native, "newest"), (native, "lowest"), ("pure", "newest")):
             if every or (bounds == "newest" and version == KINDS[kind][0]):
@@ -319,7 +302,7 @@ def pieces(built: Mapping[str, Path], *, every: bool) -> Iterator[tuple[str, str
 def test_all(built: Mapping[str, Path], arguments: argparse.Namespace, *, every: bool) -> bool:
     """Run what has not been run on these wheels; whether all tests pass. The table has earlier runs, too."""
     finished = proofs.Finished(ROOT / "build" / "releases.jsonl", [ROOT / "tests"])
-    at_hand, shown, good = pythons(), [], True
+    at_hand, shown, good = proofs.pythons(), [], True
     asked = list(pieces(built, every=every))
     for version, bounds, kind, wheel in pieces(built, every=True):
         name = f"Python {version}, {bounds}, {kind}, {sha256(wheel)[:12]}"
@@ -353,7 +336,10 @@ def write_table(shown: Sequence[Mapping[str, Any]]) -> None:
         versions = [one["versions"][name] for name in NAMED]
         counts = [str(one[word]) for word in ("passed", "skipped", "failed")]
         lines.append(f"| {' | '.join([one['python'], one['bounds'], one['kind'], *versions, *counts])} |")
-    lines += ["", UNTRIED]
+    newest = max((one["python"] for one in shown), key=lambda python: int(python.split(".")[1]))
+    here = f"{platform.system()} ({platform.machine()})"
+    elsewhere = "other systems and processors (`.github/workflows/wheels.yml` is for them)"
+    lines += ["", f"All of it on {here}. Not run: {elsewhere}, and Pythons after {newest}."]
     proofs.write_section("releases", "\n".join(lines))
 
 
@@ -401,7 +387,7 @@ def sbom() -> int:
 
     folder, target = MATRIX / "sbom", DIST / f"{NAME}-{VERSION}.cdx.json"
     lock = ROOT / "requirements" / "lock.txt"
-    uv("venv", "--clear", "--python", pythons()["3.12"], folder)
+    uv("venv", "--clear", "--python", proofs.pythons()["3.12"], folder)
     uv(
         "pip",
         "install",

@@ -175,9 +175,11 @@ def environment(version: str, pins: str) -> Path:
     folder = ROOT / "build" / f"venv-{version}-{re.sub('[^a-z0-9]+', '-', pins) or 'newest'}".rstrip("-")
     python = folder / "bin" / "python"
     pip = [python, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    if version not in proofs.pythons():
+        raise Unavailable(f"there is no Python {version}")
     try:
         if not (folder / ".complete").exists():
-            subprocess.run([interpreter(version), "-m", "venv", "--clear", folder], check=True)
+            subprocess.run([proofs.pythons()[version], "-m", "venv", "--clear", folder], check=True)
             packages = requirements(lowest=pins == "lowest") + ([] if pins == "lowest" else pins.split())
             subprocess.run([*pip, "install", "--no-compile", "--only-binary", ":all:", *packages], check=True)
             (folder / ".complete").touch()
@@ -194,14 +196,6 @@ def environment(version: str, pins: str) -> Path:
         print(error, flush=True)
         raise Unavailable("its environment could not be made") from error
     return python
-
-
-def interpreter(version: str) -> str:
-    held = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))  # its shims may not know them
-    found = str(held[-1]) if held else shutil.which(f"python{version}")
-    if found is None:
-        raise Unavailable(f"there is no Python {version}")
-    return found
 
 
 def requirements(*, lowest: bool) -> list[str]:

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 import recsys
 from recsys.cli.app import cli
 from recsys.cli.protocol import read_protocol, run_protocol
-from recsys.errors import FileError, RecsysError
+from recsys.errors import FileError, MissingFileError, RecsysError
 
 PROTOCOL = """\
 title = "Tiny"
@@ -249,7 +249,7 @@ def test_a_missing_file(place):
     (place / "wrong.toml").write_text(PROTOCOL.replace("U.npy", "gone.npy"))
     with pytest.raises(FileError, match=r"gone\.npy"):
         run_protocol(place / "wrong.toml")
-    with pytest.raises(FileError, match="cannot be read"):
+    with pytest.raises(MissingFileError, match="there is no file"):
         read_protocol(place / "nowhere.toml")
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import recsys
-from recsys.errors import FileError
+from recsys.errors import FileError, MissingFileError
 from recsys.evaluation.result_files import fingerprint, pack, unpack
 from recsys.types import Ids
 
@@ -142,7 +142,7 @@ def test_no_result_at_all(tmp_path, text):
 
 
 def test_no_file(tmp_path):
-    with pytest.raises(FileError, match=r"x\.json cannot be read"):
+    with pytest.raises(MissingFileError, match=r"there is no file .*x\.json"):
         recsys.load(tmp_path / "x.json")
 
 

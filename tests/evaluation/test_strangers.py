@@ -260,7 +260,7 @@ class TestResults:
         assert recsys.load("marked.json")["mrr"] == 0.75
 
     def test_explain_takes_a_name_with_an_ending_for_a_file(self, run):
-        failed(run("explain", "nope.json", "default"), 3, "nope.json cannot be read")
+        failed(run("explain", "nope.json", "default"), 3, "there is no file nope.json")
         failed(run("explain", "lists.csv", "default"), 3, "lists.csv is not JSON")
 
     def test_the_default_is_described_like_any_preset(self, run):

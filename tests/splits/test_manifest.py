@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import recsys
 from recsys import splits
-from recsys.errors import ColumnError, FileError, ManifestError, RecsysError, SplitError
+from recsys.errors import ColumnError, FileError, ManifestError, MissingFileError, RecsysError, SplitError
 from recsys.inputs.containers import read_interactions
 from recsys.inputs.files.reader import read_table
 from recsys.kernels.keyed_random import digest
@@ -88,7 +88,7 @@ def test_a_file_that_is_no_manifest(tmp_path, table):
         path.write_text(content)
         with pytest.raises(error):
             splits.rerun(path, table)
-    with pytest.raises(FileError, match="cannot be read"):
+    with pytest.raises(MissingFileError, match="there is no file"):
         splits.rerun(tmp_path / "none.json", table)
     path.write_text("[" * 100_000)
     with pytest.raises(FileError, match="is not JSON"):

@@ -262,7 +262,8 @@ def _read_embeddings(path: str) -> Any:
 def _read_audit(path: str) -> Any:
     from recsys.inputs.files.formats import read_text_file
 
+    text = read_text_file(path)
     try:
-        return json.loads(read_text_file(path))
-    except (OSError, RecursionError, ValueError) as error:
+        return json.loads(text)
+    except (RecursionError, ValueError) as error:
         raise FileError(f"{path} is not what recsys audit --json prints ({error}).") from error

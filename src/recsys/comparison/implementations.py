@@ -230,14 +230,7 @@ def read_answers(path: Path) -> Any:
     Raises:
         FileError: the file cannot be read, or a line is neither.
     """
-    try:
-        text = read_text_file(path)
-    except OSError as error:
-        raise FileError(
-            f"{path} cannot be read ({error.strerror or error}).", hint="Check the path."
-        ) from error
-    except ValueError as error:
-        raise FileError(f"{path} is no text in UTF-8 ({error}).", hint="Save it as UTF-8.") from error
+    text = read_text_file(path)
     with contextlib.suppress(ValueError, RecursionError):
         return json.loads(text)
     objects = []

@@ -142,10 +142,9 @@ def read_result(path: str | os.PathLike[str], make: type[Evaluation]) -> Evaluat
 
         folder = RowFolder.open(path)
         return _read_document(folder.manifest.get("result"), path, make, folder)
+    text = read_text_file(path, "utf-8-sig")
     try:
-        document = json.loads(read_text_file(path, "utf-8-sig"))
-    except OSError as error:
-        raise FileError(f"{path} cannot be read: {error.strerror}.", hint="Check the path.") from error
+        document = json.loads(text)
     except (RecursionError, ValueError) as error:
         raise FileError(f"{path} is not JSON ({error}).", hint=_HOW_TO_SAVE) from error
     return _read_document(document, path, make, None)

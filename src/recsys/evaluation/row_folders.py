@@ -270,11 +270,11 @@ class RowFolder:
         folder = Path(os.path.abspath(path))  # noqa: PTH100 - the working folder may change
         try:
             text = read_text_file(folder / _MANIFEST)
-        except (OSError, ValueError) as error:
+        except FileError as error:
             copies = [] if folder.exists() else replaced_copies(folder)
             raise FileError(
                 f"{folder} is no folder of values per user: its {_MANIFEST} cannot be read"
-                f" ({getattr(error, 'strerror', None) or error}).",
+                f" ({getattr(error.__cause__, 'strerror', None) or error}).",
                 hint=f"A process was stopped while it replaced the folder. Rename {copies[-1]} back."
                 if copies
                 else "Name a folder that evaluate wrote with per_user=.",

@@ -71,12 +71,9 @@ def read_manifest(given: Mapping[str, Any] | str | os.PathLike[str]) -> dict[str
         manifest: dict[str, Any] = dict(given)
     else:
         path = Path(given)
+        text = read_text_file(path)
         try:
-            manifest = dict(json.loads(read_text_file(path)))
-        except OSError as error:
-            raise FileError(
-                f"{path} cannot be read: {error.strerror or error}.", hint="Check the path."
-            ) from error
+            manifest = dict(json.loads(text))
         except (RecursionError, ValueError, TypeError) as error:
             raise FileError(f"{path} is not JSON ({error}).", hint="Write it again.") from error
     needed = {"format", "how", "parameters", "counts", "input", "parts"}

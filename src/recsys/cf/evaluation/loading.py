@@ -22,7 +22,7 @@ from recsys.cf.evaluation.translation import (
     path_of,
     values_by_index,
 )
-from recsys.errors import FileError, InputError, SwappedFactorsWarning, warn
+from recsys.errors import FileError, InputError, MissingFileError, SwappedFactorsWarning, warn
 from recsys.inputs.files import read_file
 from recsys.inputs.files.matrices import SUFFIXES, read_arrays, read_facts
 from recsys.models.baselines import training_counts
@@ -92,7 +92,9 @@ def load_factors_and_arrays(
         files = sorted(file for file in source.iterdir() if file.suffix.lower() in SUFFIXES)
         facts = read_facts(source)
     else:
-        raise FileError(f"there is no model at {source}.", hint="Name a folder, or a file of matrices.")
+        raise MissingFileError(
+            f"there is no model at {source}.", hint="Name a folder, or a file of matrices."
+        )
     if is_model_file(source):
         pair = _model_factors(source)
     else:
@@ -256,7 +258,7 @@ def load_test_data(
         files = [folder / f"{stem}{suffix}" for suffix in (".parquet", ".csv", ".tsv")]
         file = next((file for file in files if file.is_file()), None)
         if file is None:
-            raise FileError(
+            raise MissingFileError(
                 f"there is no {stem}.parquet, {stem}.csv or {stem}.tsv in {folder}.",
                 hint="load_test_data(path) takes the folder that holds them.",
             )

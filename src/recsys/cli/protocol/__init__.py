@@ -29,7 +29,7 @@ from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.run import is_model_path, load_ranking
 from recsys.inputs.files import read_file
-from recsys.inputs.files.formats import files_of, is_glob, read_text_file, refuse_device
+from recsys.inputs.files.formats import files_of, is_glob, read_error, read_text_file, refuse_device
 from recsys.metrics.registry import Request, parse_all
 from recsys.stats.aggregates import Aggregate
 from recsys.types import Interactions, cached_property
@@ -115,12 +115,7 @@ class Protocol:
 def read_protocol(path: str | Path) -> Protocol:
     """Read and check a protocol file; every error names the line."""
     file = Path(path)
-    try:
-        text = read_text_file(file, "utf-8-sig")
-    except OSError as error:
-        raise FileError(f"{file} cannot be read: {error.strerror}.", hint="Check the path.") from error
-    except UnicodeDecodeError as error:
-        raise FileError(f"{file} is not UTF-8 text.", hint="Save it as UTF-8.") from error
+    text = read_text_file(file, "utf-8-sig")
     try:
         content = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -410,9 +405,10 @@ def input_digests(protocol: Protocol, *, check: bool = True) -> dict[str, str]:
                 refuse_device(part)
                 with part.open("rb") as file:
                     digests[name] = hashlib.file_digest(file, "sha256").hexdigest()
-            except (OSError, ValueError) as error:  # a NUL in a path is a ValueError
-                why = getattr(error, "strerror", None) or error
-                raise FileError(f"{part} cannot be read: {why}.", hint="Check the path.") from error
+            except OSError as error:
+                raise read_error(str(part), error) from error
+            except ValueError as error:  # a NUL in a path
+                raise FileError(f"{part} cannot be read: {error}.", hint="Check the path.") from error
             lines += f"{digests[name]}  {part.name}\n"
         if path.is_dir() or is_glob(path):
             digests[name] = hashlib.sha256(lines.encode()).hexdigest()

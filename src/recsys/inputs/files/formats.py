@@ -82,7 +82,7 @@ class FileContent:
                     return _gunzip(stream, self.path.stat().st_size, self.name)
                 return stream.read()
         except OSError as error:
-            raise _read_error(self.name, error) from error
+            raise read_error(self.name, error) from error
 
     @cached_property
     def head(self) -> bytes:
@@ -218,7 +218,7 @@ def open_file(path: str | os.PathLike[str]) -> FileContent:
                 parts = tuple(map(open_file, files_of(path)))
                 return parts[0] if len(parts) == 1 else FileContent(str(file), file, parts)
         except OSError as error:
-            raise _read_error(str(file), error) from error
+            raise read_error(str(file), error) from error
         if not file.exists():
             siblings = sorted({*file.parent.iterdir()} - {file}) if file.parent.is_dir() else []
             siblings.sort(
@@ -232,7 +232,7 @@ def open_file(path: str | os.PathLike[str]) -> FileContent:
     try:
         head = source.head
     except OSError as error:
-        raise _read_error(source.name, error) from error
+        raise read_error(source.name, error) from error
     if not head.strip(b"\xef\xbb\xbf \t\r\n"):
         raise FileError(f"{source.name} is empty.", hint="Check what wrote it.")
     _refuse_unsafe(head, source.name)
@@ -250,11 +250,17 @@ def read_text_file(path: str | os.PathLike[str], encoding: str = "utf-8") -> str
     """The text of a small file, such as a saved result or a protocol, or of a pipe.
 
     Raises:
-        OSError: it cannot be read; `strerror` says why.
-        UnicodeDecodeError: it is not in that encoding.
+        FileError: it is missing, cannot be read, or is not in that encoding.
     """
-    refuse_device(Path(path))
-    return Path(path).read_text(encoding=encoding)
+    try:
+        refuse_device(Path(path))
+        return Path(path).read_text(encoding=encoding)
+    except OSError as error:
+        raise read_error(str(path), error) from error
+    except UnicodeDecodeError as error:
+        raise FileError(f"{path} is not text in {encoding} ({error}).", hint="Save it as UTF-8.") from error
+    except ValueError as error:  # a NUL in the path
+        raise FileError(f"{path} cannot be read: {error}.", hint="Check the path.") from error
 
 
 def is_glob(path: str | os.PathLike[str]) -> bool:
@@ -377,7 +383,8 @@ def _gunzip(stream: BinaryIO, size: int, name: str, most: int | None = None) -> 
     return b"".join(parts)
 
 
-def _read_error(name: str, error: OSError) -> FileError:
+def read_error(name: str, error: OSError) -> FileError:
+    """What to raise for a file that the system does not let us read."""
     if isinstance(error, FileError):
         return error
     if isinstance(error, FileNotFoundError):

@@ -62,9 +62,10 @@ def read_facts(folder: str | Path, stems: Collection[str] | None = None) -> dict
     for file in sorted(Path(folder).glob("*.json")):
         if stems is not None and file.stem not in stems:
             continue
+        text = read_text_file(file)
         try:
-            content = json.loads(read_text_file(file))
-        except (OSError, RecursionError, ValueError) as error:
+            content = json.loads(text)
+        except (RecursionError, ValueError) as error:
             raise FileError(f"{file} is no readable JSON ({error}).", hint="Mend or remove it.") from error
         facts.update(_flatten(content))
     return facts

@@ -16,7 +16,7 @@ import numpy as np
 from recsys import kernels
 from recsys.errors import FileError, InputError
 from recsys.inputs.containers import as_array
-from recsys.inputs.files.formats import read_text_file
+from recsys.inputs.files.formats import read_error, read_text_file
 from recsys.inputs.ids import IdKind, convert_ids, encode_strings
 from recsys.ranks.ranked_truth import CountedTruth
 from recsys.ranks.sources.source import IdRows, RankingOptions, UsersByItems
@@ -252,6 +252,8 @@ def row_ids(
             stored = np.load(file, mmap_mode="r", allow_pickle=False)  # a damaged header asks for any memory
         if stored is not None and stored.ndim == 1 and stored.dtype.kind in "iuUS":
             cells = stored.tolist()
+    except OSError as error:
+        raise read_error(place, error) from error
     except Exception as error:  # of many types where the header is damaged
         raise FileError(
             f"{place} cannot be read ({error}).", hint="Write one id per line, or a .npy of ids."

@@ -17,7 +17,7 @@ from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
-from recsys.errors import ColumnError, FileError, UnknownNameError
+from recsys.errors import ColumnError, FileError, MissingFileError, UnknownNameError
 from recsys.inputs.files.formats import UNPACKED_RATIO, FileContent, is_glob, is_unpacked_too_large
 from recsys.inputs.files.reader import detect_format, read_table
 from recsys.inputs.files.text import RATING_COLUMNS
@@ -109,7 +109,9 @@ class Folder:
         elif self.path.is_file():
             self._names = {self.path.name: str(self.path)}
         else:
-            raise FileError(f"there is no file or folder {self.path}.", hint=_where_to_get(self.path.name))
+            raise MissingFileError(
+                f"there is no file or folder {self.path}.", hint=_where_to_get(self.path.name)
+            )
 
     @property
     def name(self) -> str:
