@@ -395,7 +395,7 @@ def test_paths_of_files_and_folders_stand_for_results(tmp_path):
     assert decision.checks[0].users == 1200
     with pytest.raises(InputError, match="a comparison got str"):
         recsys.compare(folders["new"])
-    with pytest.raises(FileError, match="cannot be read"):
+    with pytest.raises(FileError, match="there is no file"):
         recsys.compare({"old": tmp_path / "nothing.json", "new": new})
 
 
