@@ -17,8 +17,8 @@ seed and the cases before it in its batch: a damaged file that is refused at a n
 further. Batches are kept in build/fuzz.jsonl with a hash of the sources, and the next run goes on after the
 last one, until every family has reached its goal with the sources as they are. The exit status is 1 if a call
 ended in anything but a result within its bounds or an error of recsys.errors, computed for five seconds or
-took thirty, held more than 3 GiB or ended the process. scripts/sanitize.sh runs `sparse` and `kernels` on its
-build.
+took thirty, held more than 3 GiB or ended the process. scripts/sanitize.sh runs `sparse`, `kernels` and
+`values` on its build.
 """
 
 from __future__ import annotations

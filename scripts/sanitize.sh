@@ -37,4 +37,4 @@ if [ "${TESTS:-1}" != 0 ]; then
   "$python" -m pytest -q -p no:cacheprovider -p no:randomly "$here"/tests/kernels \
     -k "not 64_mb and not cold_start"
 fi
-"$python" "$here"/scripts/fuzz.py --only sparse kernels --seconds "${FUZZ:-60}"
+"$python" "$here"/scripts/fuzz.py --only sparse kernels values --seconds "${FUZZ:-60}"
