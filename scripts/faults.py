@@ -304,7 +304,8 @@ def wait(child: int, log: Path) -> Ended:
         os.close(handle)
     status = os.waitpid(child, 0)[1]
     facts = log.with_suffix(".facts")
-    found = json.loads(facts.read_text()) if facts.exists() else {}
+    whole = os.WIFEXITED(status) and facts.exists()  # a kill may have cut them
+    found = json.loads(facts.read_text()) if whole else {}
     facts.unlink(missing_ok=True)
     text = log.read_text(errors="replace") if log.exists() else ""
     ended = Ended.of(status, text, **found)
