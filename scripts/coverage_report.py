@@ -69,8 +69,7 @@ def measure_native(finished: proofs.Finished, jobs: int) -> dict[str, Any] | Non
     (GCOV / "path").mkdir(exist_ok=True)
     extension = next(GCOV.glob("_native*.so"))
     (GCOV / "path" / "sitecustomize.py").write_text(SITECUSTOMIZE.format(path=str(extension)), "utf-8")
-    # Memory, speed and start-up are not those of an ordinary build.
-    left_out = ["-k", "not 64_mb and not cold_start"]
+    left_out = ["-m", "not uncounted"]
     command = [sys.executable, "-m", "pytest", "-q", "-n", str(jobs), "--timeout=900", *left_out]
     environment = os.environ | {"HYPOTHESIS_PROFILE": "ci", "PYTHONPATH": str(GCOV / "path")}
     if subprocess.run([*command, *KERNEL_TESTS], cwd=ROOT, env=environment, check=False).returncode:

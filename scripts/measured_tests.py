@@ -26,7 +26,7 @@ import signal
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from typing import Any
@@ -40,8 +40,6 @@ KEPT = ROOT / "build" / "coverage"
 # Other libraries' environments and hours of Spark sessions belong to other targets.
 ELSEWHERE = {"parity", "ecosystem", "nightly"}
 FIRST = ["metrics", "ranks", "conventions", "standard", "evaluation", "stats", "golden", "comparison"]
-# A child that is forked while threads run must not touch a lock, and coverage does.
-NOT_UNDER_COVERAGE = "tests/evaluation/test_fork.py::test_a_child_forked_while_threads_evaluate_evaluates_too"
 MEMORY = 12 << 30
 HEAVY = """numpy scipy.stats scipy.sparse pandas polars pyarrow.parquet hypothesis pytest click torch duckdb
     narwhals"""
@@ -94,12 +92,11 @@ class Session:
     def __init__(
         self,
         wanted: Sequence[str] | None = None,
-        without: Collection[str] = (),
         switch: Callable[[str], None] | None = None,
         patience: Callable[[str], float] | None = None,
     ) -> None:
         self.place = None if wanted is None else {test: at for at, test in enumerate(wanted)}
-        self.without, self.switch, self.patience = without, switch, patience
+        self.switch, self.patience = switch, patience
         self.seconds: dict[str, float] = {}
         self.failed: str | None = None
         self.error = ""
@@ -115,7 +112,8 @@ class Session:
         settings.load_profile("mutants")
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        items[:] = [item for item in items if item.nodeid not in self.without]
+        if self.switch:
+            items[:] = [item for item in items if item.get_closest_marker("uncounted") is None]
         if self.place is not None:
             items[:] = sorted(
                 (i for i in items if i.nodeid in self.place), key=lambda i: self.place[i.nodeid]
@@ -276,7 +274,7 @@ def run_measured(file: str, folder: Path) -> dict[str, Any]:
         data_file=str(raw / "data"), config_file=str(ROOT / "pyproject.toml"), messages=False
     )
     measured.start()
-    session = Session(switch=measured.switch_context, without={NOT_UNDER_COVERAGE})
+    session = Session(switch=measured.switch_context)
     session.run([file], folder / "temporary")
     measured.stop()
     measured.save()

@@ -35,6 +35,6 @@ export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 PYTHONPATH="$build/packa
 "$python" -c 'import sys, recsys.kernels._native as n; sys.exit("sanitize/package" not in n.__file__ and n.__file__)'
 if [ "${TESTS:-1}" != 0 ]; then
   "$python" -m pytest -q -p no:cacheprovider -p no:randomly "$here"/tests/kernels \
-    -k "not 64_mb and not cold_start"
+    -m "not uncounted"
 fi
 "$python" "$here"/scripts/fuzz.py --only sparse kernels values --seconds "${FUZZ:-60}"

@@ -50,6 +50,7 @@ print("failed", failed)
 """
 
 
+@pytest.mark.uncounted
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_a_child_forked_while_threads_evaluate_evaluates_too():
     done = subprocess.run(

@@ -37,6 +37,7 @@ print(peak() - before, (packed + results) / 2**20)
 """
 
 
+@pytest.mark.uncounted
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_scan_needs_the_packed_items_its_results_and_64_mb(backend):
@@ -86,6 +87,7 @@ print(peak() - before, (packed + results) / 2**20)
 """
 
 
+@pytest.mark.uncounted
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.skipif("native" not in BACKENDS, reason="the reference holds more")
 @pytest.mark.parametrize("kind", ["seen", "truth", "short", "long", "rows"])
@@ -211,6 +213,7 @@ def test_a_handler_runs_and_may_scan_itself_while_a_scan_goes_on(threads):
     assert (done.returncode, done.stdout) == (0, "True True\n"), done.stderr
 
 
+@pytest.mark.uncounted
 @pytest.mark.skipif(sys.platform == "win32", reason="asks the system for the CPU time of children")
 def test_a_cold_start_costs_little_beyond_numpy(tmp_path):
     import resource
