@@ -436,13 +436,14 @@ def refuse_inexact_floats(values: Any, *, table: str, column: str) -> None:
     bits = _ID_BITS.get(dtype)
     if bits is None or not len(values) or not bool((abs(values) >= 2**bits).any()):
         return
-    row = (abs(values) >= 2**bits).tolist().index(True)
+    entries = np.asarray(values.tolist())  # on whatever device, with whatever index, of whatever shape
+    at = tuple(np.argwhere(abs(entries) >= 2**bits)[0].tolist())
     raise IdTypeError(
-        f"the {column} id {float(values[row])!r} came as {dtype}, which "
+        f"the {column} id {float(entries[at])!r} came as {dtype}, which "
         f"holds whole numbers below 2^{bits} only: from there on different ids become equal.",
         table=table,
         column=column,
-        row=row,
+        row=at[0],
         hint="Keep ids as integers or text from the start.",
     )
 
