@@ -192,10 +192,11 @@ def test_ids_that_a_float_type_merges_are_refused(dtype, limit, way):
         read(limit)
 
 
-def test_merged_ids_in_a_table_of_a_user_or_under_an_index_are_named():
-    for items in (np.array([[1, 2], [4096, 1]], np.float16), pd.Series([1, 4096], [7, 8], np.float16)):
+def test_merged_ids_among_pairs_or_under_an_index_are_named():
+    pairs = np.array([[1, 2], [4096, 1]], np.float16)
+    for lists in ({0: [(1, 2.0)], 1: pairs}, {1: pd.Series([1, 4096], [7, 8], np.float16)}):
         with pytest.raises(IdTypeError, match=r"the item id 4096\.0") as caught:
-            read_lists({1: items})
+            read_lists(lists)
         assert caught.value.row == 1
 
 
