@@ -338,6 +338,10 @@ def test_memory_that_runs_out_leaves_a_model_out(monkeypatch):
     result = recsys.bench(events(), baselines=["random"])
     assert {*result.evaluations} == {*result.lists} == {"popularity", "random"} - result.left_out.keys()
     assert len(result.left_out) == 1
+    monkeypatch.setattr(bench_module, "recommend", fail)
+    words = "no model to compare: popularity, as the memory does not suffice.; random, as the memory"
+    with pytest.raises(InputError, match=words):
+        recsys.bench(events(), baselines=["random"])
 
 
 def test_another_recommender_of_the_registry_is_run(monkeypatch):

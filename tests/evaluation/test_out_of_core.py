@@ -897,6 +897,14 @@ def test_memory_that_ends_while_duckdb_starts_is_an_error_of_ours(tmp_path, monk
     assert connection.closed == 1
 
 
+def test_a_folder_of_ranges_that_cannot_be_made_is_an_error_of_ours(tmp_path, pieces_of, monkeypatch):
+    data = written(tmp_path / "data")
+    pieces_of(90, folders=True)
+    monkeypatch.setattr(Path, "mkdir", failing(Path.mkdir, "ranges"))
+    with pytest.raises(FileError, match="ranges could not be written"):
+        recsys.evaluate(*data, BROAD, memory=BIG, checkpoint=tmp_path / "checkpoint")
+
+
 def test_a_checkpoint_that_cannot_be_removed_does_not_withhold_the_result(tmp_path, pieces_of, monkeypatch):
     data = written(tmp_path / "data")
     asked = {"metrics": BROAD, "memory": BIG, "checkpoint": tmp_path / "checkpoint"}

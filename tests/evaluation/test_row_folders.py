@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import dataclasses
 import json
@@ -669,6 +670,22 @@ def test_an_interrupt_before_the_folder_is_anybodys_leaves_nothing(tmp_path, mon
     with pytest.raises(KeyboardInterrupt):
         RowWriter(tmp_path / "f")
     assert names_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("failure", [KeyboardInterrupt, OSError(5, "Input/output error")])
+def test_a_removal_that_is_interrupted_or_fails_once_removes_all(tmp_path, monkeypatch, failure):
+    (tmp_path / "f" / "inside").mkdir(parents=True)
+    rmdir, failures = os.rmdir, [failure]
+
+    def fail_once(*given, **options):
+        if failures:
+            raise failures.pop()
+        return rmdir(*given, **options)
+
+    monkeypatch.setattr(os, "rmdir", fail_once)
+    with pytest.raises(KeyboardInterrupt) if failure is KeyboardInterrupt else contextlib.nullcontext():
+        atomic_folder.remove_folder(tmp_path / "f")
+    assert (failures, names_in(tmp_path)) == ([], [])
 
 
 def test_a_file_of_a_failed_worker_that_cannot_be_removed_is_said_and_nothing_changed(tmp_path, monkeypatch):

@@ -15,7 +15,7 @@ import pytest
 import scipy.sparse as sp
 
 import recsys
-from recsys.errors import IdTypeError, InputError
+from recsys.errors import ColumnError, IdTypeError, InputError
 from recsys.inputs import read_interactions, read_lists
 from recsys.inputs.containers import as_array
 from recsys.inputs.files.ncf import read_pairs
@@ -198,6 +198,16 @@ def test_merged_ids_among_pairs_or_under_an_index_are_named():
         with pytest.raises(IdTypeError, match=r"the item id 4096\.0") as caught:
             read_lists(lists)
         assert caught.value.row == 1
+
+
+def test_a_type_of_arrow_that_nobody_else_has_is_refused(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table({"user": [1], "item": [2], "score": pa.array([None], pa.decimal128(2, 5))})
+    with pa.OSFile(str(tmp_path / "x.arrow"), "wb") as file, pa.ipc.new_file(file, table.schema) as out:
+        out.write_table(table)
+    for lists in (table, tmp_path / "x.arrow"):
+        with pytest.raises(ColumnError, match="a column's type cannot be read: scale"):
+            recsys.evaluate(lists, {1: [2]}, ["recall@1"])
 
 
 def test_numbers_that_only_python_reads_are_refused():

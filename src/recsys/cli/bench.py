@@ -359,6 +359,9 @@ def bench(
             error.message = f"{name}: {error.message}"
             raise
         done += 1 + n_trials.get(name, 0)
+    if not result.evaluations:
+        words = "; ".join(f"{name}, as {why}" for name, why in result.left_out.items())
+        raise InputError(f"there is no model to compare: {words}", hint="Name others, or mend that.")
     tell(total, total, "comparing")
     sign = 1.0 if asked.metric.better == "lower" else -1.0
     values = {name: sign * evaluation[result.headline] for name, evaluation in result.evaluations.items()}

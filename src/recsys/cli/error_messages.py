@@ -11,7 +11,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import click
@@ -121,7 +121,9 @@ def exit_on_errors(*, debug: bool) -> Iterator[None]:
         _exit_with("interrupted.", INTERRUPTED, debug=debug)
     except RecsysError as error:
         worded = isinstance(error, _ReportedError)
-        text = str(error) if worded else as_options(str(error))
+        text = str(error)
+        with suppress(MemoryError):  # the words of the library do, too
+            text = text if worded else as_options(text)
         if isinstance(error, IdTypeError) and "--ids" not in text:
             text += " --ids str or --ids int reads both files the same way."
         _exit_with(text, _exit_code(error), debug=debug)

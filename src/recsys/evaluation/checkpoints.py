@@ -14,7 +14,7 @@ import os
 import shutil
 import tempfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial as bind
 from pathlib import Path
@@ -30,7 +30,7 @@ from recsys.evaluation.results import Evaluation
 from recsys.evaluation.row_folders import Column, RowWriter, WrittenPiece, write_piece
 from recsys.evaluation.run import CommonInputs, EvaluationRun
 from recsys.inputs.byte_sizes import format_memory, parse_memory
-from recsys.inputs.files.atomic_folder import HiddenFolder, lock_folder
+from recsys.inputs.files.atomic_folder import HiddenFolder, lock_folder, remove_folder
 from recsys.inputs.files.atomic_write import write_errors_of, write_text
 from recsys.inputs.files.formats import read_text_file
 from recsys.metrics.registry import Request
@@ -124,10 +124,10 @@ class PieceStore:
                 self.folder = storage.checkpoint
                 self._take_folder()
             self.spill = self.folder / "spill"
-            shutil.rmtree(self.spill, ignore_errors=True)
+            remove_folder(self.spill)
             with write_errors_of(self.spill, _WHAT_TO_DO):
                 self.spill.mkdir()
-            stack.callback(shutil.rmtree, self.spill, ignore_errors=True)
+            stack.callback(remove_folder, self.spill)
             self._writer = (
                 None if storage.per_user is None else stack.enter_context(RowWriter(storage.per_user))
             )
@@ -172,9 +172,12 @@ class PieceStore:
 
     def _leave_folder(self) -> None:
         """Remove the folder if nothing in it is done, or all is."""
-        with contextlib.suppress(FileError):
+
+        def remove_if_empty() -> None:
             if self._stored_plan() == _MARK:
-                shutil.rmtree(self.folder, ignore_errors=True)
+                remove_folder(self.folder)
+
+        _try_twice(remove_if_empty)
 
     def _stored_plan(self) -> dict[str, Any]:
         try:
@@ -290,8 +293,7 @@ class PieceStore:
         if self.keeps:
             # What cannot be removed is no reason to withhold a result: the next run finds all pieces, or
             # a plan that says that nothing is done.
-            with contextlib.suppress(FileError):
-                self._forget()
+            _try_twice(self._forget)
         return evaluation
 
     def _take_up(self, number: int) -> None:
@@ -321,3 +323,11 @@ class PieceStore:
             raise self._damaged(name, error, hint) from error
         if len(self._waiting) == _JOINED_AT_ONCE:
             self._join()
+
+
+def _try_twice(clean_up: Callable[[], None]) -> None:
+    """Clean up, once more if a disk fails; what cannot be removed then is left."""
+    for _ in range(2):
+        with contextlib.suppress(FileError):
+            clean_up()
+            return

@@ -12,7 +12,6 @@ import contextlib
 import csv
 import math
 import os
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -49,6 +48,8 @@ from recsys.evaluation.run import (
     with_highest_grade,
 )
 from recsys.inputs.byte_sizes import format_memory
+from recsys.inputs.files.atomic_folder import remove_folder
+from recsys.inputs.files.atomic_write import write_errors_of
 from recsys.inputs.files.formats import ROLES, open_file
 from recsys.inputs.files.reader import detect_format
 from recsys.inputs.files.text import delimiter_of
@@ -425,8 +426,9 @@ class _Ranges:
             self._store.keep_plan(edges=edges, folders=None)
             return
         folder = self._store.folder / "ranges"
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
+        remove_folder(folder)
+        with write_errors_of(folder):
+            folder.mkdir()
         for name, table in self._tables.items():
             numbered = table.relation.project(f"*, {_range_number(self._keys[name], edges)} as {_NUMBER}")
             numbered.write_parquet(str(folder / name), partition_by=[_NUMBER], compression="lz4")
@@ -483,7 +485,7 @@ class _Ranges:
         if folders is not None and not self._store.keeps and high in (None, *folders):
             place = 0 if low is None else bisect.bisect_right(folders, low)
             for name in self._tables:
-                shutil.rmtree(self._store.folder / "ranges" / name / f"{_NUMBER}={place}", ignore_errors=True)
+                remove_folder(self._store.folder / "ranges" / name / f"{_NUMBER}={place}")
         return rows
 
 

@@ -309,10 +309,14 @@ def as_frame(data: Any) -> Any:
     if isinstance(data, dict | list | tuple | set | frozenset | np.ndarray | str):
         return None
     import narwhals.stable.v2 as nw
-    from narwhals.exceptions import DuplicateError
+    from narwhals.exceptions import DuplicateError, InvalidOperationError
 
     try:
         frame = nw.from_native(data, pass_through=True, eager_only=True)
+        if isinstance(frame, nw.DataFrame) and frame.implementation.is_pyarrow():
+            _ = frame.schema  # Arrow has types that narwhals refuses
+    except InvalidOperationError as error:
+        raise ColumnError(f"a column's type cannot be read: {error}.", hint="Cast it first.") from error
     except DuplicateError as error:
         raise ColumnError(
             f"a column name occurs twice: {' '.join(str(error).split())}", hint="Rename one of the columns."

@@ -12,7 +12,6 @@ import json
 import os
 import re
 import secrets
-import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ import numpy as np
 
 from recsys.errors import FileError, ManifestError, SplitError
 from recsys.inputs.files import write_text
+from recsys.inputs.files.atomic_folder import remove_folder
 from recsys.inputs.files.formats import read_text_file
 from recsys.inputs.files.reader import write_table
 from recsys.inputs.frames import as_frame, column_array
@@ -184,7 +184,7 @@ def save(
             hint="Nothing was changed. Check the free space and the folder's permissions.",
         ) from error
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        remove_folder(temporary)
     return manifests
 
 

@@ -79,10 +79,19 @@ class HiddenFolder:
 
     def remove(self) -> None:
         """Delete what is under the hidden name, if anything, and give the lock back."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        remove_folder(self.path)
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+
+def remove_folder(path: Path) -> None:
+    """Remove a folder of ours as far as possible: once more if a disk or Ctrl-C kept some of it."""
+    try:
+        shutil.rmtree(path, ignore_errors=True)
+    finally:
+        if path.exists():
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def replaced_copies(target: Path) -> list[Path]:
@@ -118,7 +127,7 @@ def lock_folder(folder: Path) -> int:
 def _remove_if_abandoned(folder: Path) -> None:
     with contextlib.suppress(ImportError, OSError):
         handle = lock_folder(folder)
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_folder(folder)
         os.close(handle)
 
 
@@ -142,4 +151,4 @@ def _exchange(new: Path, old: Path) -> None:
     except OSError:
         aside.rename(old)
         raise
-    shutil.rmtree(aside, ignore_errors=True)
+    remove_folder(aside)

@@ -15,7 +15,7 @@ import numpy as np
 from recsys.errors import FileError, MissingExtraError, RecsysError
 from recsys.inputs.files.formats import FileContent, Format, ReadOptions, add_format, check_same_columns
 from recsys.inputs.files.text import locate_errors
-from recsys.inputs.frames import detect_columns, find_columns
+from recsys.inputs.frames import as_frame, detect_columns, find_columns
 from recsys.inputs.ids import IdKind, convert_ids, encode_strings
 from recsys.types import Interactions, Lists
 
@@ -73,7 +73,7 @@ def _load_parts(load: _Load, source: FileContent, choose: _Choice) -> tuple[Any,
     import narwhals.stable.v2 as nw
 
     if not source.parts:
-        frame = nw.from_native(load(source, choose), eager_only=True)
+        frame = as_frame(load(source, choose))
         return frame, [len(frame)]
     names: list[str] = []
     chosen: list[str] | None = None
@@ -87,7 +87,7 @@ def _load_parts(load: _Load, source: FileContent, choose: _Choice) -> tuple[Any,
             check_same_columns(source.parts[0], names, part.name, found)
             return chosen
 
-        frame = nw.from_native(load(part, choose_alike), eager_only=True)
+        frame = as_frame(load(part, choose_alike))
         frames.append(frame.select(frames[0].columns) if frames else frame)
     for name in frames[0].columns:
         types = [frame.schema[name] for frame in frames]
