@@ -152,6 +152,7 @@ def test_scores_that_are_no_scores_are_named(wrong):
 
 def test_negatives_come_as_rows_of_any_form():
     """Three rows of two negatives are one row per user; a single user and item need no list."""
+    pytest.importorskip("torch")
 
     def score(users, items):
         return users * 0.5 - items
