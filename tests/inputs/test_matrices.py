@@ -122,7 +122,10 @@ def test_what_holds_no_numbers_is_refused(tmp_path):
 
 def test_tensors_of_complex_numbers_are_refused(tmp_path):
     store = pytest.importorskip("safetensors.numpy")
-    store.save_file({"w": np.ones((2, 2), dtype=np.complex64)}, str(tmp_path / "c.safetensors"))
+    try:
+        store.save_file({"w": np.ones((2, 2), dtype=np.complex64)}, str(tmp_path / "c.safetensors"))
+    except pytest.importorskip("safetensors").SafetensorError:
+        pytest.skip("this version of safetensors has no complex numbers")
     with pytest.raises(FileError, match=r"c\.safetensors holds complex64 values, not numbers"):
         read_arrays(tmp_path / "c.safetensors")
 
