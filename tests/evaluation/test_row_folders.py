@@ -672,6 +672,21 @@ def test_an_interrupt_before_the_folder_is_anybodys_leaves_nothing(tmp_path, mon
     assert names_in(tmp_path) == []
 
 
+def test_an_earlier_folder_that_cannot_be_listed_is_an_error_of_ours(tmp_path, monkeypatch):
+    write(tmp_path / "f", table_of())
+    iterdir, listed = Path.iterdir, []
+
+    def fail_later(path):
+        listed.append(path)
+        if len(listed) == 2:
+            raise OSError(12, "Cannot allocate memory")
+        return iterdir(path)
+
+    monkeypatch.setattr(Path, "iterdir", fail_later)
+    with pytest.raises(FileError, match="f cannot be read: Cannot allocate memory"):
+        RowWriter(tmp_path / "f")
+
+
 @pytest.mark.parametrize("failure", [KeyboardInterrupt, OSError(5, "Input/output error")])
 def test_a_removal_that_is_interrupted_or_fails_once_removes_all(tmp_path, monkeypatch, failure):
     (tmp_path / "f" / "inside").mkdir(parents=True)

@@ -23,7 +23,7 @@ from recsys.errors import ColumnError, FileError, InputError, MissingExtraError
 from recsys.evaluation.row_hashes import add_hashes, hash_rows, hash_table
 from recsys.inputs.files.atomic_folder import HiddenFolder, replaced_copies
 from recsys.inputs.files.atomic_write import write_errors_of, write_text
-from recsys.inputs.files.formats import read_text_file
+from recsys.inputs.files.formats import read_error, read_text_file
 from recsys.types import Array, Float, PerCase, cached_property
 
 SCHEMA = 2
@@ -460,7 +460,10 @@ class RowFolder:
     def foreign_files(self) -> list[str]:
         """Files of the folder that the manifest does not name; hidden ones do not count."""
         own = {_MANIFEST, *(piece.file for piece in self._pieces)}
-        return sorted({file.name for file in self.path.iterdir() if file.name[0] not in "._"} - own)
+        try:
+            return sorted({file.name for file in self.path.iterdir() if file.name[0] not in "._"} - own)
+        except OSError as error:
+            raise read_error(str(self.path), error) from error
 
     def _check_ascending(self, ids: Array, previous: Any = None) -> None:
         """An error if an id is not above the one before it."""
@@ -629,9 +632,11 @@ def _refuse_foreign_folder(target: Path) -> None:
         found = sorted(file.name for file in target.iterdir())
     if found:
         try:
-            found = RowFolder.open(target).foreign_files()
+            earlier = RowFolder.open(target)
         except FileError:
             found = [name for name in found if name != _MANIFEST] or found
+        else:
+            found = earlier.foreign_files()
         if found:
             raise FileError(
                 f"{target} holds {found[0]}, which is no part of an earlier result.",
