@@ -10,6 +10,7 @@ import pytest
 
 import recsys
 from recsys.errors import ConventionError, RecsysError
+from recsys.metrics.registry import quotient
 from recsys.metrics.weights import (
     _log2_table,
     discount_weights,
@@ -18,6 +19,7 @@ from recsys.metrics.weights import (
     graded_shares,
     running_weights,
 )
+from recsys.types import MAX_IDS
 
 LISTS = {1: ["a", "b", "c"], 2: ["c", "a"]}
 TRUTH = {1: {"a": 1.0, "c": 1.0}, 2: {"b": 1.0}}
@@ -58,6 +60,9 @@ def value(request: str, **options: object) -> float:
         ("average_popularity(over=events)@2", "average_popularity(over=items)@2"),
         ("epc(relevance=no)@2", "epc(relevance=maybe)@2"),
         ("popularity_serendipity(over=list)@2", "popularity_serendipity(over=users)@2"),
+        ("tail_share(head=0.001)@2", "tail_share(head=0)@2"),
+        ("rbo(p=0.001)@2", "rbo(p=0)@2"),
+        ("awrf(weight=geometric,p=0.001)@2", "awrf(weight=geometric,p=0)@2"),
         ("awrf(distance=js)@2", "awrf(distance=chi)@2"),
         ("awrf(target=x:0|y:1)@2", "awrf(target=x:0|y:0)@2"),
         ("awrf(target=y:1)@2", "awrf(target=y:-1)@2"),
@@ -173,3 +178,14 @@ def test_logarithms_are_known_far_beyond_a_float():
         for n in (2, 3, 7, 63, 64, 65, 100, 127, 129, 255, 257, 300, 511):
             exact = Decimal(n).ln() / Decimal(2).ln()
             assert abs(Decimal(high[n]) + Decimal(low[n]) - exact) <= exact / 2**95
+
+
+def test_a_threshold_is_any_number_far_from_infinity():
+    assert recsys.Conventions(relevant_from=9e299).relevant_from == 9e299
+    with pytest.raises(ConventionError):
+        recsys.Conventions(relevant_from=1e300)
+
+
+def test_a_ratio_of_nothing_is_nothing_and_codes_fit_their_type():
+    assert quotient(0.0, 0.0) == 0.0
+    assert np.iinfo(np.int32).max == MAX_IDS

@@ -164,4 +164,7 @@ def test_negatives_come_as_rows_of_any_form():
     one_by_one = recsys.evaluate_candidates(
         score, [(user, item, row) for user, item, row in zip(users, items, rows, strict=True)], "mrr"
     )
+    for wrong in ((users, items[:2], rows), (users, items, np.stack(rows)[:2])):
+        with pytest.raises(InputError, match="entry 0 of the test set holds 3 users"):
+            recsys.evaluate_candidates(score, [wrong], "mrr")
     assert by_rows["mrr"] == as_matrix["mrr"] == one_by_one["mrr"] == pytest.approx((1 / 2 + 1 / 3 + 1) / 3)

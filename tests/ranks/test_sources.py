@@ -554,3 +554,12 @@ def test_a_blocked_scan_tells_how_far_it_is():
     )
     assert result["mrr@1"] == 0.5
     assert told == [(1, 1)]
+
+
+def test_users_may_come_in_any_order():
+    rng = np.random.default_rng(5)
+    model = recsys.Factors(rng.normal(size=(6, 3)), rng.normal(size=(9, 3)))
+    truth = {user: [user, user + 2] for user in range(6)}
+    ordered = recsys.evaluate(model, truth, ["ndcg", "recall@3"], seen={})
+    reversed_ = recsys.evaluate(model, dict(reversed(truth.items())), ["ndcg", "recall@3"], seen={})
+    pd.testing.assert_frame_equal(reversed_.per_user.sort_index(), ordered.per_user.sort_index())

@@ -112,6 +112,8 @@ def test_few_units_are_said():
     found = stats.statistic_permutation(two, lambda a, b: float((a - b).mean()))
     assert (found.difference, found.p_value) == (0.25, 1.0)
     assert found.notes == ("only 2 units: no test can say much here",)
+    three = stats.pair([1.0, 2.0, 4.0], [1.5, 1.0, 1.0])
+    assert stats.statistic_permutation(three, lambda a, b: float((a - b).mean())).notes == ()
     rare = stats.statistic_interval([0.0] * 30 + [1.0] * 2, np.mean, n_resamples=50)
     assert rare.value == 2 / 32
     assert rare.notes[0].startswith("2 of 32 units differ from the rest: the interval is too narrow")

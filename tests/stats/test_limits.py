@@ -75,6 +75,11 @@ def test_ranks_are_exact_up_to_50_units_and_on_request_up_to_1000():
         wilcoxon(values(1001), method="exact")
 
 
+def test_equal_sums_of_ranks_are_no_difference():
+    balanced = np.repeat([1.0, -1.0], 30)
+    assert wilcoxon(balanced, method="normal").p_value == 1.0
+
+
 @pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
 def test_rank_tests_are_those_of_scipy(alternative):
     generator = np.random.default_rng(7)

@@ -87,6 +87,9 @@ def test_nemenyi_pairs_turn_significant_at_the_critical_difference(scores) -> No
 
 
 def test_friedman_refuses() -> None:
+    assert friedman([[1.0, 2.0, 3.0], [1.0, 3.0, 2.0]]).mean_ranks == pytest.approx([1.0, 2.5, 2.5])
+    with pytest.raises(InputError, match="at least 2 x 3"):
+        friedman(np.ones((1, 3)))
     with pytest.raises(InputError, match="at least 2 x 3"):
         friedman(np.ones((5, 2)))
     with pytest.raises(InputError, match="finite"):

@@ -87,6 +87,10 @@ def test_cuped_saves_what_the_past_explains(log) -> None:
     assert ratio**2 == pytest.approx(1 - helped.variance_saved, rel=0.01)
     assert abs(helped.difference - 0.5) < abs(plain.difference - 0.5) + 0.1
     assert helped.control_value == plain.control_value
+    same = ab(
+        once.assign(before=1.0), unit="user", variant="arm", metric="revenue", covariate="before"
+    )["c", "revenue"]  # fmt: skip
+    assert (same.variance_saved, same.interval) == (0.0, plain.interval)
 
 
 def test_multiple_variants_are_corrected(log) -> None:
