@@ -161,6 +161,7 @@ for error in (Terminated, KeyboardInterrupt):
 """
 
 
+@pytest.mark.uncounted
 @pytest.mark.skipif(sys.platform != "linux", reason="sends a signal")
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("threads", ["1", "2"])
