@@ -21,7 +21,7 @@ COLUMNS = {"lists": {"user": "uid", "item": "sku"}, "truth": {}, "seen": {}}
 def run(tmp_path, monkeypatch, command):
     """The command in a folder with lists, truth and a history of 40 users, cut into several pieces."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(checkpoints.Storage, "left", lambda _: 120)
+    monkeypatch.setattr(checkpoints.Storage, "left", lambda _, needed=1, *__: 1 << 30 if needed else 120)
     for name in ("_SHARE_OF_PIECE", "_BYTES_PER_ROW", "_BYTES_PER_TEXT_ROW"):
         monkeypatch.setattr(out_of_core, name, 1)
     rng = np.random.default_rng(0)
@@ -116,7 +116,7 @@ def test_a_stopped_command_goes_on(run, monkeypatch, tmp_path):
 
 
 def test_factors_are_read_from_the_disk(run, command, monkeypatch):
-    monkeypatch.setattr(checkpoints.Storage, "left", lambda _: 1 << 30)
+    monkeypatch.setattr(checkpoints.Storage, "left", lambda *_: 1 << 30)
     rng = np.random.default_rng(1)
     np.save("U.npy", rng.standard_normal((40, 4)))
     np.save("V.npy", rng.standard_normal((20, 4)))

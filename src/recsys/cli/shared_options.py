@@ -379,8 +379,8 @@ memory_options = gather_options(
     MemoryOptions,
     click.option(
         "--memory", metavar="SIZE",
-        help="Such as 1GB: evaluate Parquet or CSV files, or factors, piece by piece within so much memory; "
-             "ids are read as they are stored.",
+        help="Such as 1GB: evaluate Parquet or CSV files, or factors, piece by piece, with at most so much "
+             "memory on top of what Python takes; ids are read as they are stored.",
     ),
     click.option("--per-user-to", metavar="FOLDER",
                  help="With --memory, keep the values per user here, for compare, gate and report."),

@@ -36,7 +36,7 @@ from recsys.inputs.files.formats import read_text_file
 from recsys.metrics.registry import Request
 from recsys.types import Ids, Partial
 
-_LEAST_MEMORY = 256 << 20  # besides what the process holds already
+_LEAST_MEMORY = 256 << 20  # besides what the evaluation holds already
 _PLAN = "plan.json"
 _OURS = (_PLAN, "piece-", "part-", "ranges", "spill")
 _UNFINISHED = (f".{_PLAN}.", ".piece-")  # what a process that was killed was writing
@@ -47,45 +47,60 @@ _WHAT_TO_DO = "Check the free space and the folder's permissions."
 
 @dataclass(frozen=True)
 class Storage:
-    """What an evaluation beyond memory may use: bytes, a folder for values per user, one for pieces."""
+    """What an evaluation beyond memory may use: bytes, a folder for values per user, one for pieces.
+
+    `memory` comes on top of `held_before`, what the process held when the evaluation began.
+    """
 
     memory: int
     per_user: Path | None
     checkpoint: Path | None
+    held_before: int = 0
 
     @classmethod
     def of(cls, memory: Any, per_user: Any, checkpoint: Any) -> Storage:
         """The keywords of evaluate as they were given."""
+        held_before = resident_bytes()
         folders = {"per_user": per_user, "checkpoint": checkpoint}
         for name, path in folders.items():
             if path is not None and not isinstance(path, str | os.PathLike):
-                raise InputError(f"{name}={path!r} is no path.", hint=f"Write {name}='folder'.")
+                raise InputError(f"{name}={path!r} is not a path.", hint=f"Write {name}='folder'.")
             if path is not None and memory is None:
                 raise InputError(
                     f"{name}= is for an evaluation beyond memory, and memory= is not given.",
                     hint=f"Write memory='2GB', {name}={str(path)!r}.",
                 )
-        return cls(parse_memory(memory), *(None if p is None else Path(p) for p in folders.values()))
+        of_rows, of_pieces = (None if path is None else Path(path) for path in folders.values())
+        if of_rows is not None and of_pieces is not None:
+            places = of_rows.resolve(), of_pieces.resolve()
+            if any(one.is_relative_to(other) for one, other in (places, places[::-1])):
+                raise InputError(
+                    f"per_user={str(of_rows)!r} and checkpoint={str(of_pieces)!r} are one folder, or one is "
+                    "inside the other, and the folder of the checkpoint is removed at the end.",
+                    hint="Name two folders, neither inside the other.",
+                )
+        return cls(parse_memory(memory), of_rows, of_pieces, held_before)
 
-    def left(self) -> int:
-        """The memory that the process does not hold yet; an error if that is too little."""
-        held = resident_bytes()
-        if self.memory < held + _LEAST_MEMORY:
+    def left(self, needed: int = _LEAST_MEMORY, what: str = "an evaluation beyond memory") -> int:
+        """The memory that the evaluation may still take; an error if that is less than it needs."""
+        grown = max(0, resident_bytes() - self.held_before)
+        if self.memory < grown + needed:
+            enough = format_memory(grown + needed)
             raise InputError(
-                f"memory={format_memory(self.memory)!r} is too little: {format_memory(held + _LEAST_MEMORY)} "
-                f"are needed, of which the process holds {format_memory(held)} already.",
-                hint=f"Write memory={format_memory(held + _LEAST_MEMORY)!r}.",
+                f"memory={format_memory(self.memory)!r} is too little: {what} needs {enough} on top of "
+                f"what the process held before, and has taken {format_memory(grown)} of it already.",
+                hint=f"Write memory={enough!r}.",
             )
-        return self.memory - held
+        return self.memory - grown
 
 
 def resident_bytes() -> int:
-    """The memory that this process holds."""
+    """The memory that this process holds; 0 where the system does not say, which is not Linux."""
     try:
         with Path("/proc/self/statm").open() as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:  # not Linux
-        return 256 << 20
+    except OSError:
+        return 0
 
 
 class PieceStore:

@@ -117,11 +117,12 @@ def evaluate(
         stop_when: take users in random order and stop when the intervals are this narrow (0.01), or as a
             StopWhen says; the intervals are valid whenever it stops, and the share of work saved is printed.
         cautions: "ignore", or the codes of the cautions that are not to be printed (`result.cautions`).
-        memory: how much memory the process may take ("1GB"): users are then evaluated piece by piece. Lists,
-            truth, seen and eligible are Parquet or CSV files (globs and folders, too), queries of DuckDB or
-            its relations, and need not fit; or lists is a model, such as Factors of memory-mapped arrays.
+        memory: how much memory the evaluation may take ("1GB") on top of what the process holds when it
+            begins: users are then evaluated piece by piece. Lists, truth, seen and eligible are Parquet or
+            CSV files (globs and folders, too), queries of DuckDB or its relations, and need not fit; or lists
+            is a model, such as Factors of memory-mapped arrays.
         per_user: with memory=, a folder for the values per user, which are not kept otherwise;
-            `recsys.load(folder)` opens it.
+            `recsys.load(folder)` opens it. Neither this folder nor that of checkpoint= is inside the other.
         checkpoint: with memory=, a folder for the pieces that are done: the same call goes on from there if
             it was stopped. It is removed at the end.
 

@@ -63,7 +63,7 @@ _QUERIES = ("select", "from", "with", "values")
 # The share of the budget that DuckDB is told, which exceeds it by half; and of what is left for a piece.
 _SHARE_OF_DUCKDB, _SHARE_OF_PIECE = 0.4, 0.5
 # What a row takes while its piece is evaluated; text ids take more.
-_BYTES_PER_ROW, _BYTES_PER_TEXT_ROW = 64, 200
+_BYTES_PER_ROW, _BYTES_PER_TEXT_ROW = 80, 200
 _FEW_SCANS = 6  # ranges; reading a file of columns so often costs less than writing its rows
 _SAMPLE_ROWS, _LARGE = 1 << 18, 1 << 24
 _NUMBER = "recsys_range"
@@ -149,7 +149,7 @@ def _evaluate_tables(
         role = "user" if all(names_both) else "case"
         whole_users = all(names_both) or not (any(names_both) or options.clusters is not None)
         per_row = _BYTES_PER_TEXT_ROW if any(t.is_text for t in tables.values()) else _BYTES_PER_ROW
-        most_rows = max(1, int(_SHARE_OF_PIECE * storage.left() / per_row))
+        most_rows = max(1, int(_SHARE_OF_PIECE * storage.left(0) / per_row))
         if store.keeps:
             contents = {name: table.content() for name, table in tables.items()}
             store.open(metrics=[*map(str, requests)], conventions=conventions, **shared, **contents)
@@ -178,14 +178,10 @@ def _evaluate_tables(
 def _evaluate_model(
     run: EvaluationRun, inputs: CommonInputs, conventions: Conventions, storage: Storage
 ) -> Evaluation:
-    left, ranking = storage.left(), cast("Source", run.ranking)
+    storage.left()
+    ranking = cast("Source", run.ranking)
     needed = int(ranking.memory_needed(run.truth, run.ranking_options) / _SHARE_OF_PIECE)
-    if left < needed:
-        raise InputError(
-            f"memory={format_memory(storage.memory)!r} is too little: ranking with {ranking} needs "
-            f"{format_memory(needed)} besides what the process holds.",
-            hint=f"Write memory={format_memory(storage.memory - left + needed)!r}.",
-        )
+    left = storage.left(needed, f"ranking with {ranking}")
     check_user_ids(ranking, run.truth)
     with PieceStore(storage, inputs.requests, by=inputs.options.by) as store:
         conventions = run.effective(conventions)
@@ -230,12 +226,13 @@ def _connect(storage: Storage, spill: Path, threads: int | None) -> Iterator[Any
     """A connection of DuckDB that keeps to its part of the memory; its errors become ours."""
     try:
         import duckdb
+        import pandas  # noqa: F401, ICN001 - what pyarrow loads with a first column
         import pyarrow  # noqa: F401, ICN001 - what DuckDB returns
+        import scipy.sparse  # noqa: F401 - what sorts the rows of a piece
     except ImportError as error:
         raise MissingExtraError("duckdb", "duckdb", "memory=, an evaluation beyond memory,") from error
-    storage.left()
     settings: dict[str, str | bool | int | float | list[str]] = {
-        "memory_limit": f"{int(_SHARE_OF_DUCKDB * storage.memory / 1e6)}MB",
+        "memory_limit": f"{int(_SHARE_OF_DUCKDB * storage.left() / 1e6)}MB",
         "temp_directory": str(spill),
         "preserve_insertion_order": False,
         "threads": int(threads or os.cpu_count() or 1),
