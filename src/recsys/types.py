@@ -27,6 +27,17 @@ MAX_IDS = 2**31 - 1  # codes are int32
 _T = TypeVar("_T")
 
 
+class PValue(float):
+    """A probability that is never shown as 0.0000.
+
+    >>> f"{PValue(3e-9):.4f}", f"{PValue(0.0123):.2g}"
+    ('< 0.0001', '0.012')
+    """
+
+    def __format__(self, form: str) -> str:
+        return "< 0.0001" if self < 1e-4 else super().__format__(form)
+
+
 class cached_property(Generic[_T]):  # noqa: N801 - used like the one of functools
     """A property that is computed once per object, without a lock.
 

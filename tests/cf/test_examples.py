@@ -49,7 +49,7 @@ def test_the_page_shows_the_stored_numbers():
     lift, low, high = re.findall(r"\d+\.\d", test["verdict"])[:3]
     other = stored["ml-latest-small"]["tests"]["als recall@10"]["lift in percent"]
     assert f"{test['lift in percent']:.1f}" == lift
-    assert f"by {lift} % in recall@10 (interval {low} to {high} %, corrected p < 1e-4)" in page
+    assert f"by {lift} % in recall@10 (interval {low} to {high} %, corrected p < 0.0001)" in page
     assert f"on ml-latest-small by {other:.1f} %" in page
     assert f"evaluated in {stored['seconds for 12,000 users']:.2g} s" in page
     chosen = stored_results("hybrid")["ml-100k"]["chosen"]

@@ -502,8 +502,8 @@ def test_help_lists_the_models_and_their_settings():
 def test_a_damaged_or_foreign_file_is_refused_with_what_was_found(world, tmp_path):
     whole = train_by_command(world, "ease").read_bytes()
     (tmp_path / "cut.npz").write_bytes(whole[: len(whole) // 2])
-    np.savez(tmp_path / "factors.npz", U=np.ones((2, 3)), V=np.ones((4, 3)))
-    for name, words in (("cut.npz", "cannot be read"), ("factors.npz", "is no model file: it holds U, V")):
+    np.savez(tmp_path / "others.npz", a=np.ones((2, 3)), b=np.ones((4, 3)))
+    for name, words in (("cut.npz", "cannot be read"), ("others.npz", "holds no user matrix; found a, b")):
         done = call("evaluate", tmp_path / name, world / "test.csv")
         assert done.exit_code == 3
         assert words in done.stderr

@@ -99,7 +99,7 @@ class TestFiles:
     def test_arrays_in_place_of_lists_are_told_as_factors(self, run):
         np.save("U.npy", np.ones((2, 2)))
         np.savez("UV.npz", U=np.ones((2, 2)))
-        for name, words in (("U.npy", "NumPy arrays"), ("UV.npz", "no model file: it holds U.")):
+        for name, words in (("U.npy", "NumPy arrays"), ("UV.npz", "holds no item matrix; found U.")):
             failed(run("evaluate", name, "truth.csv"), 3, words, "--factors U V")
 
     @pytest.mark.parametrize("number", [-(2**63), 2**63 - 1])

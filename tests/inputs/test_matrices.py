@@ -145,13 +145,15 @@ def test_beside_matrices_only_lists_of_ids_are_read_from_a_state(tmp_path):
     assert found["ids"].tolist() == ["ann", "bob"]
 
 
-@pytest.mark.parametrize(("matrices", "names"), [({"a": (2, 2), "b": (2, 2)}, "a, b"), ({"a": (2,)}, "none")])
+@pytest.mark.parametrize(
+    ("matrices", "names"),
+    [({"a": (2, 2), "b": (2, 2)}, "no user matrix; found a, b."), ({"a": (2,)}, "no matrix.")],
+)
 def test_a_file_of_factors_holds_one_matrix(tmp_path, matrices, names):
     np.savez(tmp_path / "users.npz", **{name: np.ones(shape) for name, shape in matrices.items()})
     np.save(tmp_path / "items.npy", np.ones((3, 2)))
-    with pytest.raises(FileError, match=f"users.npz must hold one matrix; it holds {names}.") as caught:
+    with pytest.raises(FileError, match=f"users.npz holds {names}"):
         recsys.read_factors(tmp_path / "users.npz", tmp_path / "items.npy")
-    assert "Store users and items in two files." in str(caught.value)
 
 
 def test_ids_that_are_no_letters_are_refused(tmp_path):

@@ -594,7 +594,7 @@ def test_a_cell_that_looks_like_a_formula_is_no_formula_in_the_csv():
 
 def test_p_values_are_read_as_people_read_them():
     table = html_table("t", "T", {"p": [1e-9, 0.0312, float("nan")]}, {"p": "p"})
-    assert [row[0].text for row in table.rows] == ["< 1e-4", "0.031", ""]
+    assert [row[0].text for row in table.rows] == ["< 0.0001", "0.031", ""]
     (line,) = (
         base64.b64decode(link.split(",")[1]).decode() for kind, _, link in table.files if kind == "CSV"
     )

@@ -93,7 +93,7 @@ def test_verdicts_say_what_was_found(models) -> None:
     text = result["als", "ndcg@10"].verdict
     assert text.startswith("better: +")
     assert "d_z 0." in text
-    assert text.endswith("p_holm < 1e-4")
+    assert text.endswith("p_holm < 0.0001")
     assert result["bpr", "ndcg@10"].verdict.startswith("no clear difference")
     turned = compare_tables(models, baseline="pop", options=Options(lower_is_better=frozenset({"ndcg@10"})))
     assert turned["als", "ndcg@10"].verdict.startswith("worse")

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _FOLDER = click.Path(file_okay=False, path_type=Path)
-_MATRICES = (".npz", ".safetensors", ".pt")
 
 
 @dataclass(frozen=True)
@@ -152,6 +151,7 @@ def bench_command(
     from recsys.cli.bench import bench
     from recsys.errors import MissingExtraError
     from recsys.models.model_files import is_model_file
+    from recsys.ranks.sources import is_model_path
 
     if (file is None) == (folder is None):
         raise click.UsageError(
@@ -166,13 +166,13 @@ def bench_command(
     if not no_report:
         check_target(output, "output", inputs=(file, items, *models), makes_folder=True)
     paths = _names_of_models(models)
-    matrices = [path for path in models if Path(path).suffix.lower() in _MATRICES]
-    factors = [path for path in matrices if not is_model_file(path)]
+    factors = [path for path in models if is_model_path(path) and not is_model_file(path)]
     if (user_ids or item_ids) and len(factors) != 1:
         raise click.UsageError(
             "--user-ids and --item-ids name the rows of one file of factors, and --models has "
             f"{len(factors)}; each file may hold them itself, as arrays user_ids and item_ids."
         )
+    row_ids = {"user_ids": user_ids, "item_ids": item_ids}
     files = FileOptions(
         user=None, item=None, score=None, rank=None, grade=None, case=None, truth_user=None, truth_item=None,
         ids=data.ids, form=None, encoding=data.encoding,
@@ -181,9 +181,7 @@ def bench_command(
         result = bench(
             None if file is None else data.read(file),
             models={
-                name: files.read_model(path, *((user_ids, item_ids) if path in factors else (None, None)))
-                if path in matrices
-                else files.read(path, "lists", quiet=quiet)
+                name: files.read_ranked(path, quiet=quiet, **(row_ids if path in factors else {}))
                 for name, path in paths.items()
             },
             split=folder,

@@ -249,8 +249,8 @@ def evaluate_files(
     That is lists, truth and train by these names; a model gets lists only where it `reports`.
     """
     from recsys.evaluation.evaluate import evaluate, recommend
-    from recsys.evaluation.run import is_model_path
     from recsys.inputs.files.formats import open_file
+    from recsys.ranks.sources import is_model_path
     from recsys.types import Lists
 
     conventions, requests = metrics.conventions(), metrics.requests()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import click
@@ -180,11 +179,9 @@ def inspect_command(
     those of --user-ids and --item-ids, else row numbers, which count from 0.
     """
     from recsys.analysis import described_list, inspect_user_recommendations
-    from recsys.inputs.files.matrices import SUFFIXES
+    from recsys.ranks.sources import is_model_path
 
-    in_folder = Path(lists).glob("*") if Path(lists).is_dir() else ()
-    is_model = any(file.suffix.lower() in SUFFIXES for file in in_folder)
-    is_model = is_model or Path(lists).suffix.lower() in (".npz", ".safetensors")
+    is_model = is_model_path(lists)
     with print_warnings(quiet=quiet):
         before, known = (files.read(path, "truth", quiet=quiet) for path in (seen, truth))
         if is_model:

@@ -157,7 +157,7 @@ def _read_runs(
     import numpy as np
 
     from recsys.evaluation.evaluate import recommend
-    from recsys.evaluation.run import is_model_path
+    from recsys.ranks.sources import is_model_path
     from recsys.types import Ids, Lists
 
     models = [path for path in paths if is_model_path(path)]

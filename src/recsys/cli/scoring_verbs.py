@@ -97,7 +97,7 @@ def evaluate_command(
     recsys evaluate --factors U.npy V.npy --truth test.csv --train train.csv
     """
     from recsys.evaluation.evaluate import evaluate
-    from recsys.evaluation.run import is_model_path
+    from recsys.ranks.sources import is_model_path
 
     shared_options.refuse_both(json=as_json, csv=as_csv)
     if name is not None and save is None and beyond.per_user_to is None:
@@ -186,7 +186,7 @@ def _read_inputs(
     quiet: bool,
 ) -> tuple[Any, Any, Any]:
     """Lists or a model, truth and seen items; `unread`: tables stay paths, which are read piece by piece."""
-    from recsys.evaluation.run import is_model_path
+    from recsys.ranks.sources import is_model_path
 
     lists, truth, seen = paths
     is_list = factors is None and not is_model_path(lists)

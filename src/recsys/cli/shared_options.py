@@ -108,39 +108,26 @@ class FileOptions:
         self, path: str, *, quiet: bool, user_ids: str | None = None, item_ids: str | None = None
     ) -> Any:
         """Lists of recommendations, or the model that `recsys train` kept in the file."""
-        from recsys.evaluation.run import is_model_path
+        from recsys.ranks.sources import is_model_path
 
         if is_model_path(path):
-            return self.read_model(path, user_ids, item_ids, factors=False)
+            return self.read_model(path, user_ids, item_ids)
         if user_ids is not None or item_ids is not None:
             raise click.UsageError(
                 f"--user-ids and --item-ids name the rows of a model, and {path} holds lists."
             )
         return self.read(path, "lists", quiet=quiet)
 
-    def read_model(
-        self, path: str, user_ids: str | None, item_ids: str | None, *, factors: bool = True
-    ) -> Any:
-        """A model of `recsys train` or, with `factors`, any two matrices U and V, as a source of rankings.
-
-        Its rows have the ids of these files, else those in the model (beside U and V the arrays user_ids and
-        item_ids), else their numbers, of the type --ids.
-        """
-        from recsys.models.model_files import is_model_file, load_model
-        from recsys.ranks.sources import Factors
+    def read_model(self, path: str, user_ids: str | None, item_ids: str | None) -> Any:
+        """A model; its rows have the ids of these files, else those in the model, else their numbers."""
+        from recsys.models.model_files import load_model
         from recsys.ranks.sources.factors import row_ids
 
         files = {"user": user_ids, "item": item_ids}
-        if not factors or is_model_file(path):
-            given = {what: file for what, file in files.items() if file is not None}
-            names = {f"{what}_ids": row_ids(file, what, self.ids) for what, file in given.items()}
-            return load_model(path, ids=self.ids, **names)
-        from recsys.cf.evaluation.loading import load_factors_and_arrays
-
-        pair, arrays = load_factors_and_arrays(path)
-        names = {f"{what}_ids": row_ids(file, what, self.ids, (path, arrays)) for what, file in files.items()}
-        source = Factors(*pair, **names)
-        return source.with_text_ids() if self.ids == "str" else source
+        names: dict[str, Any] = {
+            f"{what}_ids": row_ids(file, what, self.ids) for what, file in files.items() if file is not None
+        }
+        return load_model(path, ids=self.ids, **names)
 
     def read_attributes(
         self, path: str | None, role: Literal["user", "item"], columns: Sequence[str] | None = None

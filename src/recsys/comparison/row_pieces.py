@@ -6,11 +6,13 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recsys.errors import NoRowsError
+from recsys.errors import InputError, NoRowsError
 from recsys.evaluation.results import Evaluation, load
 from recsys.metrics.registry import Request
+from recsys.ranks.sources import is_model_path
 from recsys.stats.pairing import Aligned, align
 from recsys.types import PerCase
 
@@ -21,7 +23,14 @@ if TYPE_CHECKING:
 
 def loaded(result: Any) -> Any:
     """The result that was saved, if this is a path; else what was given."""
-    return load(result) if isinstance(result, str | os.PathLike) else result
+    if not isinstance(result, str | os.PathLike):
+        return result
+    if is_model_path(Path(result)) and Path(result).is_file():
+        raise InputError(
+            f"{result} holds a model, and results are compared.",
+            hint="Evaluate it first: recsys.evaluate(path, truth), or recsys compare --truth FILE.",
+        )
+    return load(result)
 
 
 def check_rows(name: str, result: Evaluation) -> None:

@@ -44,7 +44,6 @@ from recsys.evaluation.run import (
     check_user_ids,
     columns_for,
     highest_of,
-    is_model_path,
     with_highest_grade,
 )
 from recsys.inputs.byte_sizes import format_memory
@@ -55,7 +54,7 @@ from recsys.inputs.files.reader import detect_format
 from recsys.inputs.files.text import delimiter_of
 from recsys.inputs.frames import find_columns, first_repeated
 from recsys.metrics.registry import Metrics, Request, parse_all
-from recsys.ranks.sources import Source, UsersByItems, from_model
+from recsys.ranks.sources import Source, UsersByItems, from_model, is_model_path
 from recsys.types import Ids
 
 _OF_USERS = ("lists", "truth", "seen", "eligible")

@@ -39,7 +39,7 @@ from recsys.metrics.attributes import read_context, read_reference
 from recsys.metrics.ranges import DataLimits, metric_range
 from recsys.metrics.registry import Metrics, Request, largest_k, max_place_read, parse_all
 from recsys.ranks.ranked_truth import RankedTruth, in_history, match_truth
-from recsys.ranks.sources import RankingOptions, UsersByItems
+from recsys.ranks.sources import RankingOptions, UsersByItems, is_model_path
 from recsys.types import Array, Context, Ids, Int, Interactions, Lists, Partial, cached_property
 
 if TYPE_CHECKING:
@@ -543,11 +543,6 @@ def load_ranking(
         _check_id_kind(ready, "lists", ids)
     _refuse_row_ids(user_ids, item_ids, f"ready lists ({type(lists).__name__})")
     return ready
-
-
-def is_model_path(lists: Any) -> bool:
-    """Whether it is the path of a file that holds arrays: a model, not a table."""
-    return isinstance(lists, str | Path) and Path(lists).suffix.lower() in (".npz", ".safetensors")
 
 
 def _read_lists_file(path: str | Path, table: str, columns: Any, ids: IdKind | None) -> Lists:

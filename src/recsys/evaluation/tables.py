@@ -31,8 +31,8 @@ UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 # Where a cell may break its line: at blanks, after a slash, bar or underscore; an interval, a p-value and an
-# effect with its word stay together.
-_PIECE = re.compile(r"\[[^\[\]]{1,26}\]\S*|\w+ [<=] \S+|d_z \S+ \w+,?|\S+?[/|_](?=\S)|\S+")
+# effect with its name stay together.
+_PIECE = re.compile(r"\[[^\[\]]{1,26}\]\S*|\w+ [<=] \S+|d_z \S+|\S+?[/|_](?=\S)|\S+")
 _WORD = re.compile(r"\[[^\[\]]{1,26}\]\S*|\S+")  # where a note may
 _NARROWEST = 8  # what a column of text is left with, however many there are
 _GOOD, _BAD, _NEITHER = (32, "#238a4b"), (31, "#d64545"), (2, "#808080")  # in a terminal; on light and dark

@@ -171,7 +171,7 @@ def _small_print(row: Row, data: ReportData) -> str:
 
 def _p_text(p: float) -> str:
     """A p-value with non-breaking spaces."""
-    return format_p(p, "none").replace("1e-4", "0.0001").replace(" ", "\u00a0")
+    return format_p(p, "none").replace(" ", "\u00a0")
 
 
 def correction_words(data: ReportData) -> str:

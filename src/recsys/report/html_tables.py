@@ -16,6 +16,7 @@ import numpy as np
 
 from recsys.evaluation import tables
 from recsys.report import style
+from recsys.types import PValue
 
 # Longer tables are not typeset, and the longest have one file only, so that a page stays small.
 _MOST_TYPESET_ROWS, _MOST_JSON_ROWS = 40, 100
@@ -153,7 +154,7 @@ def _format(value: Any, spec: str | None, *, for_page: bool = False) -> Any:
     if spec is None or value is None or isinstance(value, str):
         return tables.format_cell(value) if for_page else ("" if value is None else value)
     if spec == "p":
-        return "< 1e-4" if value < 1e-4 else f"{value:.2g}"
+        return f"{PValue(value):.2g}"
     return format(value, spec)
 
 

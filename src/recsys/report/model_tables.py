@@ -23,6 +23,7 @@ from recsys.report.section_numbers import (
     value_with_interval,
 )
 from recsys.stats.comparison_table import Row
+from recsys.types import PValue
 
 _MOST_COLUMNS = 10
 _MOST_MODELS_IN_FULL = 12  # of more, only the main metrics can be chosen: pairs grow with the square
@@ -52,7 +53,7 @@ def _effect(row: Row) -> float:
 
 
 def _p_cell(p: float) -> Cell:
-    return Cell("" if math.isnan(p) else "< 0.0001" if p < 1e-4 else f"{p:.2g}", p)
+    return Cell("" if math.isnan(p) else f"{PValue(p):.2g}", p)
 
 
 def ranking(data: ReportData) -> HtmlTable:
@@ -90,7 +91,8 @@ def ranking(data: ReportData) -> HtmlTable:
             "adjusted p": [rows[n].adjusted_p if n in rows else None for n in data.names],
         }
     title = f"The models on {metric}" + (f", against {base}" if rows else "")
-    return HtmlTable("ranking", title, heads, lines, [False, *(True for _ in heads[1:])], columns)
+    numeric = [False, *(True for _ in heads[1:])]
+    return HtmlTable("ranking", title, heads, lines, numeric, columns, {"adjusted p": "p"})
 
 
 def _name_cell(data: ReportData, name: str, tied: Sequence[str]) -> Cell:

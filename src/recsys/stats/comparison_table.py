@@ -33,7 +33,7 @@ from recsys.stats.paired_tests import BayesResult, EquivalenceResult
 from recsys.stats.rare_values import differing_words, few_differ_words
 from recsys.stats.resampling import Progress, Rng, Scheme
 from recsys.stats.runs import RunsResult
-from recsys.types import Array, Table
+from recsys.types import Array, PValue, Table
 
 Triple = tuple[str, str, str]
 Columns = dict[str, list[Any]]
@@ -233,7 +233,7 @@ def with_verdict(row: Row, adjusted_p: float, margin_p: tuple[float, float], opt
         word = "not worse"
     parts = [format_difference(row.difference, row.interval, row.relative, row.relative_interval)]
     if row.effect.name:
-        parts.append(f"{row.effect.name} {row.effect.value:.2f} {row.effect.label}")
+        parts.append(f"{row.effect.name} {row.effect.value:.2f}")
     parts.append(format_p(adjusted_p, options.correction))
     if row.runs is not None:
         parts.append(row.runs.says)
@@ -302,7 +302,9 @@ def display_columns(table: ComparisonTable) -> Columns:
             "-" if math.isnan(r.variance_saved) else f"{r.variance_saved:.1%}" for r in rows
         ]
     requested = _margin_and_rope_columns(rows)
-    columns |= {heading: requested[name] for name, heading in _HEADINGS.items() if name in requested}
+    for name, heading in _HEADINGS.items():
+        if name in requested:
+            columns[heading] = [PValue(value) for value in requested[name]]
     return columns | {"verdict": _shown_verdicts(table)}
 
 

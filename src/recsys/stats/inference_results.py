@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from recsys.errors import InputError, RecsysWarning, UnknownNameError, hush, warn
-from recsys.types import Float
+from recsys.types import Float, PValue
 
 Alternative = Literal["two-sided", "greater", "less"]
 ALTERNATIVES = ("two-sided", "greater", "less")
@@ -257,12 +257,13 @@ def format_p(p: float, correction: str) -> str:
     """A p-value with its name, two digits.
 
     >>> format_p(0.0123, "holm"), format_p(3e-9, "holm")
-    ('p_holm = 0.012', 'p_holm < 1e-4')
+    ('p_holm = 0.012', 'p_holm < 0.0001')
     """
     name = "p" if correction == "none" else f"p_{correction}"
     if math.isnan(p):
         return f"{name} not defined"
-    return f"{name} < 1e-4" if p < 1e-4 else f"{name} = {p:.2g}"
+    shown = f"{PValue(p):.2g}"
+    return f"{name} {shown if shown.startswith('<') else f'= {shown}'}"
 
 
 def plural(n: int, noun: str) -> str:

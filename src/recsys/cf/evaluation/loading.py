@@ -6,10 +6,9 @@ checked against the metadata beside the model and the ids of the data.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,30 +21,15 @@ from recsys.cf.evaluation.translation import (
     path_of,
     values_by_index,
 )
-from recsys.errors import FileError, InputError, MissingFileError, SwappedFactorsWarning, warn
+from recsys.errors import FileError, MissingFileError
 from recsys.inputs.files import read_file
-from recsys.inputs.files.matrices import SUFFIXES, read_arrays, read_facts
+from recsys.inputs.files.matrices import read_arrays
 from recsys.models.baselines import training_counts
 from recsys.models.model_files import is_model_file
-from recsys.types import Array, Ids, Interactions
+from recsys.ranks.sources.factor_files import FactorPair, find_factors, in_order
+from recsys.types import Array, Interactions
 
-_USER_NAMES = re.compile(
-    r"(?:^|[_./-])(?:u|users?|user_(?:factors?|embeddings?|matrix))(?:\.weight)?$", re.IGNORECASE
-)
-_ITEM_NAMES = re.compile(
-    r"(?:^|[_./-])(?:v|items?|item_(?:factors?|embeddings?|matrix))(?:\.weight)?$", re.IGNORECASE
-)
-_USER_COUNT_KEYS = ("num_users", "n_users")
-_ITEM_COUNT_KEYS = ("num_items", "n_items")
-_METADATA_STEMS = ("metadata", "meta", "config", "params")
 _ROW_NAMES = ("i_idx", "item", "item_ids", "product_ids")
-
-
-class FactorPair(NamedTuple):
-    """User factors and item factors."""
-
-    U: Array
-    V: Array
 
 
 @explained(n_items=WHOLE)
@@ -69,63 +53,12 @@ def load_model(
     Exchanged matrices (rows of U = number of items) are swapped back with a SwappedFactorsWarning. Nothing is
     unpickled.
     """
-    return load_factors_and_arrays(path, name=name, n_users=n_users, n_items=n_items, needs=needs)[0]
+    source = path_of(path, "path")
+    pair = _model_factors(source) if is_model_file(source) else find_factors(source, name)[0]
+    return in_order(pair, source, n_users=n_users, n_items=n_items, needs=needs)
 
 
 load_cf_model = load_model
-
-
-def load_factors_and_arrays(
-    path: str | Path,
-    *,
-    name: str | None = None,
-    n_users: int | None = None,
-    n_items: int | None = None,
-    needs: Sequence[Interactions | None] = (),
-) -> tuple[FactorPair, dict[str, Array]]:
-    """What `load_model` gives, and every array beside the two matrices, such as the ids of their rows."""
-    source = path_of(path, "path")
-    arrays: dict[str, Array] = {}
-    if source.is_file():
-        files, facts = [source], read_facts(source.parent, (source.stem, *_METADATA_STEMS))
-    elif source.is_dir():
-        files = sorted(file for file in source.iterdir() if file.suffix.lower() in SUFFIXES)
-        facts = read_facts(source)
-    else:
-        raise MissingFileError(
-            f"there is no model at {source}.", hint="Name a folder, or a file of matrices."
-        )
-    if is_model_file(source):
-        pair = _model_factors(source)
-    else:
-        for file in files:
-            arrays.update(read_arrays(file))
-        pair = FactorPair(
-            _pick_matrix(arrays, _USER_NAMES, name, source, "user"),
-            _pick_matrix(arrays, _ITEM_NAMES, name, source, "item"),
-        )
-    if pair.U.ndim != 2 or pair.V.ndim != 2 or pair.U.shape[1] != pair.V.shape[1]:
-        raise InputError(
-            f"{source}: the matrices have shapes {pair.U.shape} and {pair.V.shape}.",
-            hint="Store one row per user and one row per item, both with one column per factor.",
-        )
-    tables = [interactions for interactions in needs if interactions is not None]
-    users = _RowCount("users", n_users, facts, _USER_COUNT_KEYS, [table.cases for table in tables])
-    items = _RowCount("items", n_items, facts, _ITEM_COUNT_KEYS, [table.items for table in tables])
-    if users.fits(pair.U) and items.fits(pair.V):
-        return pair, arrays
-    sizes = " and ".join(text for text in (str(users), str(items)) if text)
-    if not (users.fits(pair.V) and items.fits(pair.U)):
-        raise InputError(
-            f"{source}: {len(pair.U):,} user rows and {len(pair.V):,} item rows do not fit {sizes}.",
-            hint="Check that model and data use the same numbering.",
-        )
-    warn(
-        SwappedFactorsWarning,
-        f"{source}: there are {len(pair.U):,} user rows and {len(pair.V):,} item rows, which is "
-        f"the other way round for {sizes}; they were exchanged.",
-    )
-    return FactorPair(pair.V, pair.U), arrays
 
 
 def _model_factors(path: Path) -> FactorPair:
@@ -145,53 +78,6 @@ def _model_factors(path: Path) -> FactorPair:
         return FactorPair(source.users, source.items)
     one = np.ones((len(source.users), 1), dtype=source.users.dtype)
     return FactorPair(np.hstack([source.users, one]), np.hstack([source.items, source.item_bias[:, None]]))
-
-
-def _pick_matrix(
-    arrays: Mapping[str, Array], pattern: re.Pattern[str], name: str | None, source: Path, what: str
-) -> Array:
-    """The one matrix whose key matches the pattern and, if a name is given, belongs to that model."""
-    model_by_key = {key: key[: match.start()] for key in arrays if (match := pattern.search(key))}
-    exact = name in model_by_key.values()
-    keys = [
-        key
-        for key, model in model_by_key.items()
-        if name is None or (model == name if exact else key.startswith(name))
-    ]
-    if len(keys) > 1:  # ids may be stored beside the matrices
-        keys = [key for key in keys if arrays[key].ndim == 2] or keys
-    if len(keys) == 1:
-        return arrays[keys[0]]
-    if not keys:
-        raise FileError(
-            f"{source} holds no {what} matrix; found {', '.join(sorted(arrays)) or 'no matrix at all'}.",
-            hint="Call the files or arrays U and V, als_U and als_V, or user_factors and item_factors.",
-        )
-    raise FileError(
-        f"{source} holds several {what} matrices: {', '.join(sorted(keys))}.",
-        hint=f"Say which model: name={model_by_key[min(keys)]!r}.",
-    )
-
-
-class _RowCount:
-    """How many rows a matrix has, as far as it is known: a number, or the largest id that needs a row."""
-
-    def __init__(
-        self, what: str, count: int | None, facts: Mapping[str, Any], keys: Sequence[str], ids: list[Ids]
-    ) -> None:
-        stored = [facts[key] for key in keys if type(facts.get(key)) is int]
-        self.what = what
-        self.count = count if count is not None else next(iter(stored), None)
-        numbers = [int(one.values[-1]) for one in ids if len(one) and one.kind == "int"]
-        self.least = max(numbers, default=-1) + 1
-
-    def fits(self, rows: Array) -> bool:
-        return len(rows) >= self.least and self.count in (None, len(rows))
-
-    def __str__(self) -> str:
-        if self.count is not None:
-            return f"{self.count:,} {self.what}"
-        return f"{self.what} up to number {self.least - 1:,}" if self.least else ""
 
 
 class LoadedEmbeddings(NamedTuple):

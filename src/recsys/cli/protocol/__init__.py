@@ -27,10 +27,11 @@ from recsys.errors import FileError, InputError, MissingExtraError, RecsysError,
 from recsys.evaluation import tables
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.results import Evaluation
-from recsys.evaluation.run import is_model_path, load_ranking
+from recsys.evaluation.run import load_ranking
 from recsys.inputs.files import read_file
 from recsys.inputs.files.formats import files_of, is_glob, read_error, read_text_file, refuse_device
 from recsys.metrics.registry import Request, parse_all
+from recsys.ranks.sources import is_model_path
 from recsys.stats.aggregates import Aggregate
 from recsys.types import Interactions, cached_property
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from recsys.ranks.sources.random_scores import RandomScores
     from recsys.ranks.sources.scores import Scores
     from recsys.ranks.sources.source import RankingOptions, Source, UsersByItems
-    from recsys.ranks.sources.source_files import load_model
+    from recsys.ranks.sources.source_files import is_model_path, load_model
 
 __all__ = [
     "Factors",
@@ -24,6 +24,7 @@ __all__ = [
     "Source",
     "UsersByItems",
     "from_model",
+    "is_model_path",
     "lists_from_recommender",
     "load_model",
     "read_factors",
@@ -37,6 +38,6 @@ __getattr__, __dir__ = lazy_names(
         "random_scores": ("RandomScores",),
         "scores": ("Scores",),
         "source": ("RankingOptions", "Source", "UsersByItems"),
-        "source_files": ("load_model",),
+        "source_files": ("is_model_path", "load_model"),
     },
 )

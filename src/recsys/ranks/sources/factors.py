@@ -19,6 +19,7 @@ from recsys.inputs.containers import as_array
 from recsys.inputs.files.formats import read_error, read_text_file
 from recsys.inputs.ids import IdKind, convert_ids, encode_strings
 from recsys.ranks.ranked_truth import CountedTruth
+from recsys.ranks.sources.factor_files import pick_matrix
 from recsys.ranks.sources.source import IdRows, RankingOptions, UsersByItems
 from recsys.types import Array, Codes, Ids, Int, Interactions, Lists, count_entries
 
@@ -185,8 +186,9 @@ def read_factors(
     """Factors of the matrices in two files (.npy without loading it whole, .npz, .safetensors, .pt).
 
     Args:
-        users: a file with one row of factors per user.
-        items: a file with one row of factors per item.
+        users: a file with one row of factors per user; of several matrices the one that is named so, as in U
+            or user_factors.
+        items: a file with one row of factors per item; it may be the same.
         user_ids: a file with the id of each row of users: one per line, or a .npy. By default the array
             `user_ids` beside the matrix; row numbers where there is none.
         item_ids: the same for the rows of items.
@@ -210,14 +212,12 @@ def read_factors(
             )
     arrays = [read_arrays(Path(file)) for file in (users, items)]
     matrices: list[Array] = []
-    for file, found in zip((users, items), arrays, strict=True):
+    for what, file, found in zip(("user", "item"), (users, items), arrays, strict=True):
         named = {name: array for name, array in found.items() if array.ndim == 2}
-        if len(named) != 1:
-            raise FileError(
-                f"{file} must hold one matrix; it holds {', '.join(named) or 'none'}.",
-                hint="Store users and items in two files.",
-            )
-        matrices += named.values()
+        if not named:
+            raise FileError(f"{file} holds no matrix.", hint="Store one with a row per user, or per item.")
+        only = next(iter(named.values())) if len(named) == 1 else None
+        matrices.append(pick_matrix(named, what, Path(file)) if only is None else only)
     source = Factors(
         *matrices,
         user_ids=row_ids(user_ids, "user", ids, (users, arrays[0])),

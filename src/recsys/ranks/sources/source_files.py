@@ -18,10 +18,11 @@ import numpy as np
 
 from recsys.errors import FileError, IdTypeError, InputError, MissingExtraError, RecsysError
 from recsys.inputs.files.atomic_write import write_bytes
-from recsys.inputs.files.matrices import read_arrays
+from recsys.inputs.files.matrices import SUFFIXES, read_arrays
 from recsys.inputs.ids import IdKind, convert_ids, encode_strings
 from recsys.kernels.keyed_random import digest, id_keys, pair_keys
-from recsys.ranks.sources.factors import Factors
+from recsys.ranks.sources.factor_files import find_factors, in_order
+from recsys.ranks.sources.factors import Factors, row_ids
 from recsys.ranks.sources.history_scores import HistoryScores
 from recsys.ranks.sources.random_scores import RandomScores
 from recsys.ranks.sources.scores import Scores
@@ -43,6 +44,15 @@ def is_model_file(path: str | os.PathLike[str]) -> bool:
         return file.suffix.lower() == ".safetensors" and _DESCRIPTION in _safetensors_metadata(file)
     except (OSError, ValueError, RecursionError, NotImplementedError, zipfile.BadZipFile):
         return False  # whoever reads the file says what is wrong with it
+
+
+def is_model_path(source: Any) -> bool:
+    """Whether it is the path of a model and not of a table: a file of arrays, or a folder of matrices."""
+    if not isinstance(source, str | Path):
+        return False
+    if os.path.isdir(source):  # noqa: PTH112 - False where a name is too long
+        return any(file.suffix.lower() in SUFFIXES for file in Path(source).glob("*"))
+    return Path(source).suffix.lower() in SUFFIXES[1:]  # a .npy holds one
 
 
 def write_model_file(
@@ -143,12 +153,14 @@ def load_model(
     user_ids: Iterable[Any] | None = None,
     item_ids: Iterable[Any] | None = None,
 ) -> Factors | Scores:
-    """The model in a file, ready to rank: what `recsys train` and `recsys.models.save_model` write.
+    """The model in a file, ready to rank: of `recsys train`, `recsys.models.save_model`, or any two matrices.
 
-    Its attribute `about` is what `describe_model` reads: how it was trained, and on which data.
+    Its attribute `about` is what `describe_model` reads: how it was trained, and on which data. Matrices of
+    others are found by their names, such as U and V or user_factors and item_factors, and the ids of their
+    rows are arrays user_ids and item_ids beside them; without those, rows are numbers.
 
     Args:
-        path: .npz or .safetensors.
+        path: .npz or .safetensors; of matrices also .pt, or a folder such as one of als_U.npy and als_V.npy.
         ids: "str" reads the ids of its rows as text, "int" as whole numbers; by default they stay as kept.
         user_ids: other ids of the rows of users, instead of those in the file.
         item_ids: the same for items.
@@ -157,6 +169,8 @@ def load_model(
         FileError: the file is missing, damaged, of another kind or of a later version.
     """
     file = Path(path)
+    if not is_model_file(file):
+        return _load_factors(file, ids, user_ids, item_ids)
     arrays, description = _read_model_file(file)
     names: dict[str, Any] = {"user_ids": user_ids, "item_ids": item_ids}
     try:
@@ -176,6 +190,21 @@ def load_model(
             hint="Train or copy it again.",
         ) from error
     source.about = _about(description)
+    return source.with_text_ids() if ids == "str" else source
+
+
+def _load_factors(
+    file: Path, ids: IdKind | None, user_ids: Iterable[Any] | None, item_ids: Iterable[Any] | None
+) -> Factors:
+    """Two matrices that others wrote, with the ids that are given or beside them."""
+    pair, arrays = find_factors(file)
+    _refuse_empty(arrays, file)
+    given = {"user": user_ids, "item": item_ids}
+    names = {
+        f"{what}_ids": row_ids(None, what, ids, (file, arrays)) if own is None else own
+        for what, own in given.items()
+    }
+    source = Factors(*in_order(pair, file), **names)
     return source.with_text_ids() if ids == "str" else source
 
 
@@ -218,13 +247,7 @@ def read_network_file(path: str | os.PathLike[str]) -> tuple[dict[str, Array], d
 def _read_model_file(file: Path) -> tuple[dict[str, Array], dict[str, Any]]:
     """The arrays of a model file, and its description; an error says what a foreign file holds."""
     arrays = read_arrays(file)
-    n_bytes = file.stat().st_size
-    for name, array in arrays.items():
-        if array.size == 0 and max(array.shape) > n_bytes:  # rows without columns take no room in a file
-            raise FileError(
-                f"{file.name} has {n_bytes:,} bytes, and its {name} the shape {array.shape}.",
-                hint=_WRITTEN_BY,
-            )
+    _refuse_empty(arrays, file)
     try:
         if file.suffix.lower() == ".npz":
             text: Any = arrays.pop(_DESCRIPTION).tobytes().decode()  # bytes(number) is that many zeros
@@ -249,6 +272,17 @@ def _read_model_file(file: Path) -> tuple[dict[str, Array], dict[str, Any]]:
             hint="Update recsys-evaluation, or train it again.",
         )
     return arrays, description
+
+
+def _refuse_empty(arrays: Mapping[str, Array], file: Path) -> None:
+    """Raise an error for rows without columns, which take no room in a file and may be any number."""
+    n_bytes = file.stat().st_size
+    for name, array in arrays.items():
+        if array.size == 0 and max(array.shape) > n_bytes:
+            raise FileError(
+                f"{file.name} has {n_bytes:,} bytes, and its {name} the shape {array.shape}.",
+                hint=_WRITTEN_BY,
+            )
 
 
 def _build_source(
