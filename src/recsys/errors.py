@@ -35,6 +35,7 @@ __all__ = [
     "NoRowsError",
     "NotDefinedError",
     "OutOfBoundsError",
+    "ProtocolError",
     "RecsysDeprecationWarning",
     "RecsysError",
     "RecsysWarning",
@@ -146,6 +147,10 @@ class ManifestError(InputError):
     def __init__(self, message: str, *, differs: Iterable[str] = (), hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
         self.differs = list(differs)
+
+
+class ProtocolError(InputError):
+    """A protocol that asks for what no protocol may do, such as writing outside its own folder."""
 
 
 class CutoffError(InputError):

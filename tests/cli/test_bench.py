@@ -14,7 +14,16 @@ import recsys
 from recsys.cli import bench as bench_module
 from recsys.cli.app import cli
 from recsys.cli.bench_plan import make_plan, plan_of_folder, read_ratings
-from recsys.errors import InputError, MissingExtraError, SplitError, UnknownNameError
+from recsys.cli.protocol import run_protocol
+from recsys.errors import (
+    FileError,
+    InputError,
+    ManifestError,
+    MissingExtraError,
+    MissingFileError,
+    SplitError,
+    UnknownNameError,
+)
 from recsys.inputs.frames import as_frame
 from recsys.models import save_model, trainable
 from recsys.models.model_files import fingerprint
@@ -680,9 +689,59 @@ def test_parts_without_validation_are_not_tuned(place):
     result = recsys.bench(split="parts", baselines=["item-knn"])
     assert result.training["item-knn"].trials == 0
     assert "no validation part" in str(result)
+    Path("parts/manifest.json").unlink()
     Path("parts/test.csv").unlink()
-    with pytest.raises(recsys.errors.FileError, match="no file of the part 'test'"):
+    with pytest.raises(FileError, match="no file of the part 'test'"):
         plan_of_folder("parts")
+
+
+@pytest.mark.parametrize(
+    "stray", ["train.bak", "train.00.csv", "train.backup.csv", "train.tsv", "train.csv.gz"]
+)
+def test_the_parts_are_the_files_that_the_manifest_names(stray, place):
+    invoke("ratings.csv", "--split-to", "parts", "-q")
+    expected = plan_of_folder("parts", ids="str")
+    Path("parts", stray).write_text(Path("parts/train.csv").read_text()[:999])
+    found = plan_of_folder("parts", ids="str")
+    assert {part: int(mask.sum()) for part, mask in found.masks.items()} == {
+        part: int(mask.sum()) for part, mask in expected.masks.items()
+    }
+
+
+@pytest.mark.parametrize("part", ["train", "validation", "test"])
+def test_a_part_that_has_changed_since_the_split_is_refused(part, place):
+    invoke("ratings.csv", "--split-to", "parts", "-q")
+    file = Path("parts", f"{part}.csv")
+    file.write_text(file.read_text() + Path("parts/test.csv").read_text().splitlines()[1] + "\n")
+    with pytest.raises(
+        ManifestError, match=rf"parts/{part}\.csv is not the file that the split wrote"
+    ) as caught:
+        recsys.bench(split="parts")
+    assert caught.value.differs == [file.name]
+    assert caught.value.hint
+    done = invoke("--split", "parts")
+    assert done.exit_code == 3
+    assert "its content has changed" in done.stderr
+    file.unlink()
+    with pytest.raises(MissingFileError, match=f"there is no file parts/{part}.csv"):
+        plan_of_folder("parts")
+
+
+def test_parts_without_a_manifest_are_found_by_their_exact_names(place):
+    invoke("ratings.csv", "--split-to", "parts", "-q")
+    expected = recsys.bench(split="parts", baselines=["random"], trials=0)
+    Path("parts/manifest.json").unlink()
+    Path("parts/train.bak").write_text("user,item\nu1,i1\n")
+    found = recsys.bench(split="parts", baselines=["random"], trials=0)
+    assert {name: dict(e) for name, e in found.evaluations.items()} == {
+        name: dict(e) for name, e in expected.evaluations.items()
+    }
+    assert "as parts has it" in str(found)
+    pd.read_csv("parts/train.csv").to_parquet("parts/train.parquet")
+    with pytest.raises(FileError, match=r"several files of the part 'train': train\.csv, train\.parquet"):
+        plan_of_folder("parts")
+    with pytest.raises(FileError, match="there is no file"):
+        plan_of_folder("nowhere")
 
 
 @pytest.mark.parametrize(
@@ -729,41 +788,130 @@ def test_without_the_extra_report_the_rest_is_printed(place, monkeypatch):
 # A protocol from what is seen
 
 
-@pytest.mark.parametrize(
-    "kind", ["border in time", "last rows", "no times", "dates and stars", "repeats", "no time in some rows"]
-)
-def test_init_writes_a_protocol_that_runs_on_the_same_test(kind, place):
-    frame = events()
-    if kind == "last rows":
-        frame["timestamp"] = np.arange(len(frame))
-    elif kind == "no times":
-        frame = frame.drop(columns="timestamp")
-    elif kind == "dates and stars":
-        frame["timestamp"] = pd.Timestamp("2026-01-01") + pd.to_timedelta(frame["timestamp"], unit="h")
-        frame["rating"] = np.resize([2, 5, 4, 3, 5], len(frame))
-    elif kind == "repeats":
-        again = frame.sample(frac=0.5, random_state=0)
-        frame = pd.concat([frame, again.assign(timestamp=2000 + again["timestamp"])])
-    elif kind == "no time in some rows":
-        frame["timestamp"] = frame["timestamp"].astype("Int64").mask(frame["item"] == "i3")
-    frame.to_csv("ratings.csv", index=False)
+def _short(frame):
+    """A third of the users with two rows each."""
+    is_short = frame["user"].str[1:].astype(int) < 30
+    return pd.concat([frame[is_short].groupby("user").head(2), frame[~is_short]])
+
+
+def _first_lacks_its_rating(frame):
+    """Each pair twice: the first time without a rating now and then, the second time with one."""
+    again = frame.assign(rating=5.0, timestamp=frame["timestamp"] + 3000)
+    return pd.concat([frame.assign(rating=np.resize([np.nan, 4.0, 1.0], len(frame))), again])
+
+
+def _in_order(frame):
+    return frame.assign(timestamp=np.arange(len(frame)))
+
+
+def _counts(frame):
+    return frame.assign(rating=np.random.default_rng(1).geometric(0.5, len(frame)))
+
+
+WORLDS = {
+    "border in time": events,
+    "last rows": lambda: _in_order(events()),
+    "long histories": lambda: _in_order(events(60, 35, 120)),
+    "few rows": lambda: _in_order(_short(events())),
+    "few rows without times": lambda: _short(events()).drop(columns="timestamp"),
+    "no times": lambda: events().drop(columns="timestamp"),
+    "equal times": lambda: events(timestamp=5),
+    "dates and stars": lambda: events(rating=np.resize([2, 5, 4, 3, 5], 1080)).assign(
+        timestamp=lambda f: pd.Timestamp("2026-01-01") + pd.to_timedelta(f["timestamp"], unit="h")
+    ),
+    "half stars": lambda: events(rating=np.random.default_rng(1).integers(1, 11, 1080) / 2),
+    "counts": lambda: _counts(events()),
+    "counts, some missing": lambda: _counts(events()).assign(
+        rating=lambda f: f["rating"].astype("Int64").mask(np.resize([True, False, False], len(f)))
+    ),
+    "stars, some missing": lambda: events(rating=np.resize([2.0, 5.0, np.nan, 3.0], 1080)),
+    "no rating at all": lambda: events(rating=np.nan),
+    "one rating": lambda: events(rating=3),
+    "repeats": lambda: pd.concat(
+        [
+            events(),
+            events().sample(frac=0.5, random_state=0).assign(timestamp=lambda f: 2000 + f["timestamp"]),
+        ]
+    ),
+    "repeats, some without a rating": lambda: _first_lacks_its_rating(events()),
+    "no time in some rows": lambda: events().assign(
+        timestamp=lambda f: f["timestamp"].astype("Int64").mask(f["item"] == "i3")
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", WORLDS)
+def test_init_and_run_are_bench_to_the_bit(kind, place):
+    WORLDS[kind]().to_csv("ratings.csv", index=False)
     done = CliRunner().invoke(cli, ["init", "ratings.csv"], prog_name="recsys")
     assert done.exit_code == 0, done.output
     assert done.stdout == "protocol.toml\n"
     text = Path("protocol.toml").read_text("utf-8")
-    assert "# Split: " in text
-    assert ("[models.recent]" in text) == (kind != "no times")
-    assert ('time = "COLUMN" in [data.columns] names' in text) == (kind == "no times")
-    assert ("[relevance]" in text) == (kind == "dates and stars")
+    untimed = "no times" in kind or "without times" in kind or kind == "equal times"
+    assert ("[models.recent]" in text) == (not untimed)
+    assert ("time = false" in text) == untimed
+    assert ("every_row = true" in text) == ("stars" not in kind and kind != "repeats, some without a rating")
+    # What takes long is tested with the rest of bench.
+    for name in ("ease", "als", "bpr"):
+        text = text.replace(f'[models.{name}]\nbaseline = "{name}"', "")
+    Path("protocol.toml").write_text(text, "utf-8")
+    outcome = run_protocol("protocol.toml")
+    named = [name for name in FAST if name in outcome.evaluations]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        direct = recsys.bench("ratings.csv", baselines=named, trials=0)
+    assert set(direct.evaluations) == set(outcome.evaluations) == {"popularity", *named}
+    for name, evaluation in outcome.evaluations.items():
+        expected = direct.evaluations[name]
+        assert expected["ndcg@10"] > 0 or name == "random"
+        assert {str(request) for request in evaluation} == {m for m in expected if m.endswith("@10")}
+        np.testing.assert_array_equal([*evaluation.values()], [expected[m] for m in evaluation], name)
+        np.testing.assert_array_equal(evaluation.values_of("ndcg@10"), expected.values_of("ndcg@10"))
+    assert outcome.report.is_file()
+
+
+def test_the_command_says_what_it_reads_and_runs_the_protocol_of_init(place):
+    assert CliRunner().invoke(cli, ["init", "ratings.csv", "-q"], prog_name="recsys").exit_code == 0
+    ran = CliRunner().invoke(cli, ["run", "protocol.toml"], prog_name="recsys")
+    assert ran.exit_code == 0, ran.output
+    assert "note: Split: global_temporal, as was decided. Rows: 864 train, 108 validation, 108 test." in (
+        " ".join(ran.stderr.split())
+    )
+    assert {"popularity", "ease"} <= {path.name.split("-")[1] for path in Path("results").iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--grade", "none"), "grade = false"),
+        (("--time", "none"), "time = false"),
+        (("--relevant-from", "2"), "from = 2.0"),
+        (("--encoding", "latin-1", "--format", "csv"), 'format = "csv"\nencoding = "latin-1"'),
+    ],
+)
+def test_what_init_was_asked_for_is_in_the_protocol(options, words, place):
+    frame = events(rating=np.resize([2, 5, 4, 3, 5], 1080))
+    frame["item"] = frame["item"] + "é"
+    frame.to_csv("ratings.csv", index=False, encoding="latin-1" if "latin-1" in options else "utf-8")
+    done = CliRunner().invoke(cli, ["init", "ratings.csv", "-q", *options], prog_name="recsys")
+    assert done.exit_code == 0, done.output
+    assert words in Path("protocol.toml").read_text("utf-8")
     ran = CliRunner().invoke(cli, ["run", "protocol.toml", "--json", "-q"], prog_name="recsys")
     assert ran.exit_code == 0, ran.output
-    assert json.loads(ran.stdout)["cautions"]["popularity"] == []
-    models = json.loads(ran.stdout)["result"]["models"]
-    assert {"popularity", "random", "item-knn", "ease"} <= set(models)
-    direct = recsys.bench("ratings.csv", baselines=["random"])
+    arguments = ("ratings.csv", "--baselines", "random", "--no-report", "--json", "-q", *options)
+    direct = json.loads(invoke(*arguments).stdout)["models"]["popularity"]["ndcg@10"]
     stored = recsys.load(next(Path("results").glob("*-popularity-*.json")))
-    assert stored["ndcg@10"] == direct.evaluations["popularity"]["ndcg@10"]
-    assert stored["ndcg@10"] > 0
+    assert stored["ndcg@10"] == direct > 0
+
+
+@pytest.mark.parametrize("name", ["note\x1b[31m", "a\x7fb\x85c", "two\u2028lines", '"quoted" \\'])
+def test_names_that_toml_cannot_hold_as_they_are(name, place):
+    frame = events(**{name: 1}).rename(columns={"item": f"item {name}"})
+    frame.to_csv("ratings.csv", index=False)
+    arguments = ["init", "ratings.csv", "-q", "--item", f"item {name}"]
+    assert CliRunner().invoke(cli, arguments, prog_name="recsys").exit_code == 0
+    done = CliRunner().invoke(cli, ["run", "protocol.toml", "-q"], prog_name="recsys")
+    assert done.exit_code == 0, done.output
 
 
 def test_init_says_what_run_needs(place, monkeypatch):
@@ -772,18 +920,6 @@ def test_init_says_what_run_needs(place, monkeypatch):
     monkeypatch.setattr("recsys.cli.bench_verbs.find_spec", lambda _: None)
     done = CliRunner().invoke(cli, ["init", "ratings.csv", "-o", "b.toml"], prog_name="recsys")
     assert "recsys run b.toml executes it; it needs pip install 'recsys-evaluation[cli]'" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("options", "code", "words"),
-    [((), 3, "the grade '' is not a number"), (("--grade", "none"), 2, "take the column out")],
-)
-def test_init_refuses_what_run_cannot_read(options, code, words, place):
-    events(rating=np.resize([2.0, 5.0, np.nan], 1080)).to_csv("ratings.csv", index=False)
-    done = CliRunner().invoke(cli, ["init", "ratings.csv", *options], prog_name="recsys")
-    assert done.exit_code == code, done.output
-    assert words in done.stderr
-    assert not Path("protocol.toml").exists()
 
 
 def test_init_names_the_file_from_its_own_folder_and_overwrites_nothing(place):

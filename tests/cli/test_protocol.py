@@ -14,7 +14,7 @@ from click.testing import CliRunner
 import recsys
 from recsys.cli.app import cli
 from recsys.cli.protocol import read_protocol, run_protocol
-from recsys.errors import FileError, MissingFileError, RecsysError
+from recsys.errors import FileError, MissingFileError, ProtocolError, RecsysError
 
 PROTOCOL = """\
 title = "Tiny"
@@ -180,6 +180,9 @@ def test_fingerprints_are_checked(place):
         ('baseline = "random"', 'baseline = "random"\nhalf_life = 3', 21, "half_life"),
         ('baseline = "random"', 'baseline = "recent"', 21, "half_life"),
         ('lists = "lists.csv"', 'lists = "lists.csv"\nuser_ids = "users.txt"', 21, "user_ids"),
+        ("from = 3", "from = 3\nevery_row = true", 11, "too many properties"),
+        ("[split]", 'reading = "bench"\nrepeats = "first"\n[split]', 9, "Take repeats out of [data]"),
+        ("[split]", "[data.columns]\ngrade = true\n[split]", 8, "grade"),
     ],
 )
 def test_mistakes_are_named_with_their_line(place, old, new, line, words):
@@ -374,3 +377,78 @@ def test_ids_as_numbers_are_numbers_in_every_file(place):
     outcome = run_protocol(place / "protocol.toml").evaluations
     for name in ("popularity", "mine", "listed"):
         assert dict(outcome[name]) == dict(expected[name])
+
+
+def test_grades_that_are_counts_are_not_read(place):
+    """Every row is relevant, whatever its grade, as if the column were not there."""
+    counts = PROTOCOL.replace("from = 3", "every_row = true")
+    (place / "counts.toml").write_text(counts)
+    bare = PROTOCOL.replace("[relevance]\nfrom = 3\n", "").replace(
+        "[split]", "[data.columns]\ngrade = false\n[split]"
+    )
+    (place / "bare.toml").write_text(bare)
+    found, graded = (run_protocol(place / f"{name}.toml").evaluations for name in ("counts", "protocol"))
+    assert {m: dict(e) for m, e in found.items()} != {m: dict(e) for m, e in graded.items()}
+    bare = run_protocol(place / "bare.toml").evaluations
+    pd.read_csv(place / "events.csv").drop(columns="rating").to_csv(place / "events.csv", index=False)
+    for name, evaluation in run_protocol(place / "counts.toml").evaluations.items():
+        assert dict(evaluation) == dict(found[name]) == dict(bare[name])
+
+
+def _everything(folder):
+    return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('report = "../page.html"', "outside the folder of the protocol"),
+        ('report = "/tmp/page.html"', "outside the folder of the protocol"),
+        ('report = "link/page.html"', "outside the folder of the protocol"),
+        ('report = "linked.html"', "outside the folder of the protocol"),
+        ('folder = "../../there"', "outside the folder of the protocol"),
+        ('folder = "link"', "outside the folder of the protocol"),
+        ('folder = "results/../../there"', "outside the folder of the protocol"),
+        ('report = "events.csv"', "is not a page"),
+        ('report = "protocol.toml"', "is not a page"),
+        ('report = "nul\\u0000.html"', "is not a path"),
+        ('report = "lists.html"', "would overwrite what the protocol reads"),
+        ('report = "same.html"', "would overwrite what the protocol reads"),
+        ('report = "events/page.html"', "would overwrite what the protocol reads"),
+        ('folder = "events"', "would overwrite what the protocol reads"),
+        ('folder = "events/deeper"', "would overwrite what the protocol reads"),
+    ],
+)
+def test_a_protocol_writes_below_its_folder_and_over_no_input(place, line, words):
+    inside = place / "study"
+    inside.mkdir()
+    for path in list(place.iterdir()):
+        if path != inside:
+            path.rename(inside / path.name)
+    (inside / "events").mkdir()
+    (inside / "events.csv").rename(inside / "events" / "events.csv")
+    (inside / "lists.csv").rename(inside / "lists.html")
+    (inside / "same.html").symlink_to("lists.html")
+    (inside / "linked.html").symlink_to(place / "mine.html")
+    (inside / "link").symlink_to(place, target_is_directory=True)
+    (place / "mine.html").write_text("mine")
+    text = PROTOCOL.replace("events.csv", "events").replace("lists.csv", "lists.html")
+    (inside / "protocol.toml").write_text(text.partition("[output]")[0] + f"[output]\n{line}\n")
+    before = _everything(place)
+    with pytest.raises(ProtocolError, match=words) as caught:
+        run_protocol(inside / "protocol.toml")
+    assert caught.value.hint
+    assert _everything(place) == before
+    done = CliRunner().invoke(cli, ["run", str(inside / "protocol.toml")], prog_name="recsys")
+    assert done.exit_code == 3
+    assert words.split()[-1] in done.stderr
+
+
+def test_asked_outputs_may_be_anywhere_but_over_an_input(place, tmp_path_factory):
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    outcome = run_protocol(place / "protocol.toml", folder=elsewhere, report=elsewhere / "page.html")
+    assert outcome.report.is_file()
+    assert {path.parent for path in outcome.paths.values()} == {elsewhere}
+    for name in ("events.csv", "protocol.toml", "U.npy"):
+        with pytest.raises(ProtocolError, match="would overwrite what the protocol reads"):
+            run_protocol(place / "protocol.toml", report=place / name)

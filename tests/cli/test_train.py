@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
@@ -542,3 +543,26 @@ def test_evaluate_factors_takes_the_ids_beside_them(tmp_path):
     done = call("evaluate", *factors, "-m", "mrr", "--csv")
     assert done.exit_code == 0, done.output
     assert float(done.stdout.splitlines()[1].split(",")[1]) == pytest.approx((1 / 3 + 1) / 2)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_rows_without_a_rating_are_left_out_and_counted(ending, tmp_path):
+    rows = [
+        (f"u{u}", f"i{(u + j) % 7}", np.nan if (u + j) % 4 == 0 else 3.0) for u in range(9) for j in range(5)
+    ]
+    frame = pd.DataFrame(rows, columns=["user", "item", "rating"])
+    for name, table in (("gaps", frame), ("rated", frame.dropna())):
+        path = tmp_path / f"{name}.{ending}"
+        table.to_csv(path, index=False) if ending == "csv" else table.to_parquet(path, index=False)
+        arguments = ["train", "popularity", str(path), "-o", str(tmp_path / f"{name}.npz")]
+        done = CliRunner().invoke(cli, arguments)
+        assert done.exit_code == 0, done.output
+        assert ("left out: 12 rows without a rating" in done.stderr) == (name == "gaps")
+        assert CliRunner().invoke(cli, [*arguments, "-q"]).stderr == ""
+    about = [load_model(tmp_path / f"{name}.npz").about["data"] for name in ("gaps", "rated")]
+    assert about[0] == about[1]
+    frame.assign(rating="good").to_csv(tmp_path / "words.csv", index=False)
+    done = CliRunner().invoke(
+        cli, ["train", "popularity", str(tmp_path / "words.csv"), "-o", str(tmp_path / "w.npz")]
+    )
+    assert "the grade 'good' is not a number" in done.stderr

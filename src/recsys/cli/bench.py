@@ -23,7 +23,7 @@ from recsys.audit import Audit, Finding, audit
 from recsys.cli.bench_plan import PARTS, BenchPlan, Remark, make_plan, plan_of_folder, read_events
 from recsys.comparison.compare import Comparison, compare
 from recsys.conventions.decisions import Conventions
-from recsys.errors import InputError, MissingExtraError, RecsysError, SplitError, TieWarning, hush
+from recsys.errors import InputError, MissingExtraError, RecsysError, TieWarning, hush
 from recsys.evaluation import tables
 from recsys.evaluation.cautions import Caution
 from recsys.evaluation.evaluate import evaluate, recommend
@@ -309,12 +309,7 @@ def bench(
     seed = check_seed(seed)
     relevant_from = None if relevant_from is None else float(relevant_from)
     plan = _read_plan(data, split, ids, columns=columns, relevant_from=relevant_from, seed=seed)
-    test = plan.held_out("test")
-    if test is None:
-        raise SplitError(
-            "no user of the test has a history, so nothing can be predicted.",
-            hint="Users need a row to learn from and a row to predict.",
-        )
+    test = plan.test
     requests = set_requests("bench", _K)
     asked = Request.parse(requests[0] if headline is None else headline)
     requests = tuple(dict.fromkeys((str(asked), *requests)))

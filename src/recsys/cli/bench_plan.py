@@ -1,6 +1,7 @@
 """What a table of interactions says of itself: its columns, what its ratings mean, how to split it and why.
 
-Nothing is trained here: `recsys bench` evaluates by the plan, `recsys init` writes it down as a protocol.
+Nothing is trained here: `recsys bench` evaluates by the plan, `recsys init` writes it down as a protocol, and
+`recsys run` makes the same plan of the same table, with what was written down in place of what is chosen.
 """
 
 from __future__ import annotations
@@ -45,6 +46,14 @@ class Ratings(NamedTuple):
     why: str
 
 
+class Decided(NamedTuple):
+    """What was decided before the table is read: the border of relevance (None: every row), and the split."""
+
+    relevant_from: float | None
+    how: str
+    parameters: Mapping[str, Any]
+
+
 @dataclass(frozen=True, eq=False)
 class BenchPlan:
     """A table with its roles, the meaning of its ratings, and its parts.
@@ -60,6 +69,8 @@ class BenchPlan:
         remarks: what else was seen, such as rows that were left out: (heading, sentence) each.
         n_left_out: how many rows were left out.
         seed: of the split.
+        rating_column: where ratings were looked for; rows without one were left out, even if every row that
+            is left is relevant.
     """
 
     table: FrameTable
@@ -73,6 +84,18 @@ class BenchPlan:
     remarks: tuple[Remark, ...]
     n_left_out: int = 0
     seed: int | None = None
+    rating_column: str | None = None
+
+    @property
+    def test(self) -> Interactions:
+        """What is to be found: the rows of the test whose users have a history."""
+        test = self.held_out("test")
+        if test is None:
+            raise SplitError(
+                "no user of the test has a history, so nothing can be predicted.",
+                hint="Users need a row to learn from and a row to predict.",
+            )
+        return test
 
     def history(self, *parts: str) -> Interactions:
         """All rows of these parts together."""
@@ -139,6 +162,7 @@ def make_plan(
     columns: Mapping[str, str | None] | None = None,
     relevant_from: float | None = None,
     seed: int = 0,
+    decided: Decided | None = None,
 ) -> BenchPlan:
     """Read what a table is, and propose how to evaluate recommenders on it.
 
@@ -149,6 +173,7 @@ def make_plan(
             role that is not to be read.
         relevant_from: the rating from which on an item is relevant; by default the ratings decide.
         seed: of a random split.
+        decided: what a protocol has written down, instead of relevant_from and of what the table proposes.
 
     Raises:
         InputError: the data is no table, or has a single user or item.
@@ -158,13 +183,23 @@ def make_plan(
     data = data if frame is None else frame
     table, roles, remarks, _ = _read_roles(data, columns)
     n_left_out, time = len(data) - len(table), roles["time"]
-    ratings = read_ratings(table, roles["grade"], relevant_from)
-    roles["grade"] = roles["grade"] if ratings.relevant_from is not None else None
+    rating_column = roles["grade"]
+    if decided is None or decided.relevant_from is not None:
+        border = relevant_from if decided is None else decided.relevant_from
+        ratings = read_ratings(table, rating_column, border)
+    else:
+        ratings = Ratings(None, "every row is relevant, as was decided.")
+    roles["grade"] = rating_column if ratings.relevant_from is not None else None
     table = FrameTable(table.frame, roles)
-    how, parameters, why = _choose_split(table, time)
+    if decided is None:
+        how, parameters, why = _choose_split(table, time)
+    else:
+        how, parameters, why = decided.how, dict(decided.parameters), f"{decided.how}, as was decided."
     try:
         made = cast("Split", split(table, how, seed=seed, **parameters))
     except SplitError as error:
+        if decided is not None:
+            raise
         if time is not None and np.bincount(table.ids("user")[1]).max() >= _FEWEST_ROWS:
             untimed: Any = {**(columns or {}), "time": None}
             plan = make_plan(data, columns=untimed, relevant_from=relevant_from, seed=seed)
@@ -180,8 +215,9 @@ def make_plan(
         remarks.append(("Only trained on", sentence))
     masks = {part: made.mask(part) for part in PARTS}
     return BenchPlan(
-        table, roles, ratings, how, parameters, why, masks, made, tuple(remarks), n_left_out, seed
-    )
+        table, roles, ratings, how, parameters, why, masks, made, tuple(remarks), n_left_out, seed,
+        rating_column,
+    )  # fmt: skip
 
 
 def plan_of_folder(
@@ -193,6 +229,9 @@ def plan_of_folder(
 ) -> BenchPlan:
     """The plan of parts that `recsys split` or `recsys bench --split-to` wrote; other arguments as make_plan.
 
+    The files are those that the manifest names, as they were written; without a manifest those that are
+    called train.csv, say, with an ending of a format that is read.
+
     Args:
         folder: with train and test, and perhaps validation, and the manifest.
         columns: as for make_plan.
@@ -201,13 +240,15 @@ def plan_of_folder(
     """
     import pandas as pd
 
-    from recsys.splits import read_manifest
+    from recsys.splits.manifest import part_file, read_manifest
 
     place = Path(folder)
-    manifest = read_manifest(place / "manifest.json")
+    manifest: dict[str, Any] = {"how": "by hand", "parameters": {}}
+    if not place.is_dir() or (place / "manifest.json").exists():
+        manifest = read_manifest(place / "manifest.json")
     frames = {}
     for part in PARTS:
-        file = next((f for f in sorted(place.glob(f"{part}.*"))), None)
+        file = part_file(place, part, manifest)
         if file is not None:
             frames[part] = read_events(file, columns=columns, **reading)
         elif part != "validation":
@@ -259,6 +300,15 @@ def read_events(
                     hint="Mend the cell, or name another column: columns={'grade': ...}.",
                 ) from None
         return table.assign(**{name: ratings})
+
+
+def read_rated(path: str, columns: Mapping[str, str] | None, **reading: Any) -> tuple[Interactions, int]:
+    """The interactions in a file without the rows that lack a rating, and how many these are."""
+    frame = as_frame(read_events(path, columns=columns, **reading))
+    roles = find_columns(list(frame.columns), tuple(_ROLES), columns, path)
+    table, name = FrameTable(frame, roles), roles.get("grade")
+    missing = np.zeros(len(table), dtype=bool) if name is None else _missing_ratings(table, name)
+    return read_interactions(table.take(~missing), columns=roles, table=path), int(missing.sum())
 
 
 def _read_roles(

@@ -45,22 +45,17 @@ class DataOptions:
         unread = [role for role in ("time", "grade") if given.get(role, "").lower() == "none"]
         return {**given, **dict.fromkeys(unread)} or None
 
-    def read(self, file: str, *, strict: bool = False) -> Any:
-        """The table in the file; with `strict`, a row without a rating is an error."""
+    def read(self, file: str) -> Any:
+        """The table in the file."""
         from recsys.cli.bench_plan import read_events
-        from recsys.inputs.files.reader import read_table
 
-        options: dict[str, Any] = {"columns": self.columns, "ids": self.ids, "format": self.form}
-        if strict:
-            return read_table(file, encoding=self.encoding, **options)[0]
-        return read_events(file, encoding=self.encoding, **options)
+        return read_events(file, columns=self.columns, ids=self.ids, format=self.form, encoding=self.encoding)
 
-    def plan(self, file: str, seed: int, *, strict: bool = False) -> BenchPlan:
+    def plan(self, file: str, seed: int) -> BenchPlan:
         """What the file says of itself."""
         from recsys.cli.bench_plan import make_plan
 
-        table = self.read(file, strict=strict)
-        return make_plan(table, columns=self.columns, relevant_from=self.relevant_from, seed=seed)
+        return make_plan(self.read(file), columns=self.columns, relevant_from=self.relevant_from, seed=seed)
 
 
 _data_options = gather_options(
@@ -282,12 +277,12 @@ def init_command(
 
     if output.exists():
         raise click.UsageError(f"--output {output}: it is there already; name a new file.")
-    if None in (data.columns or {}).values():
-        raise click.UsageError("a protocol reads times and ratings where FILE has them: take the column out.")
     check_target(output, "protocol", inputs=(file,))
     with print_warnings(quiet=quiet):
-        plan = data.plan(file, seed, strict=True)  # as `recsys run` reads it
-        write_text(output, protocol_text(plan, file, output, ids=data.ids, seed=seed))
+        plan = data.plan(file, seed)
+        encoding = None if data.encoding == "utf-8" else data.encoding
+        reading = {"ids": data.ids, "format": data.form, "encoding": encoding}
+        write_text(output, protocol_text(plan, file, output, seed=seed, **reading))
     click.echo(str(output))
     if not quiet:
         needed = "" if find_spec("jsonschema") else "; it needs pip install 'recsys-evaluation[cli]'"

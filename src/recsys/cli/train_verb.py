@@ -6,6 +6,7 @@ Every row of TRAINABLE is a command with its settings as --set; `ncf` trains net
 from __future__ import annotations
 
 import time as clock
+import warnings
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -197,14 +198,28 @@ def _read_history(
     form: str | None = None,
     encoding: str = "utf-8",
 ) -> Interactions:
-    """The interactions of a file; without a header they are user, item, rating and time."""
+    """The interactions of a file, but those without a rating; without a header user, item, rating, time."""
+    from recsys.cli.bench_plan import read_rated
+    from recsys.errors import InputError, RecsysWarning
     from recsys.inputs.files import read_file
     from recsys.inputs.files.ncf import has_no_header
+    from recsys.splits.split_result import format_count
 
     if form is None and path != "-" and Path(path).is_file() and has_no_header(path):
         form = "ratings"
-    named = {role: name for role, name in columns.items() if name is not None}
-    return read_file(path, "truth", columns=named or None, format=form, ids=ids, encoding=encoding)
+    named = {role: name for role, name in columns.items() if name is not None} or None
+    try:
+        return read_file(path, "truth", columns=named, format=form, ids=ids, encoding=encoding)
+    except InputError:  # perhaps some rows have no rating, which `bench` leaves out
+        if path == "-":
+            raise
+        history, n_missing = read_rated(path, named, ids=ids, format=form, encoding=encoding)
+        if not n_missing:
+            raise
+    warnings.warn(
+        RecsysWarning(f"left out: {format_count(n_missing, 'row')} without a rating."), stacklevel=2
+    )
+    return history
 
 
 def _read_catalogue(

@@ -7,7 +7,6 @@ The hash `content` does not depend on the order of rows, `order` does.
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
 import json
 import os
 import re
@@ -21,7 +20,7 @@ import numpy as np
 from recsys.errors import FileError, ManifestError, SplitError
 from recsys.inputs.files import write_text
 from recsys.inputs.files.atomic_folder import remove_folder
-from recsys.inputs.files.formats import read_text_file
+from recsys.inputs.files.formats import FORMATS, file_sha256, read_text_file
 from recsys.inputs.files.reader import write_table
 from recsys.inputs.frames import as_frame, column_array
 from recsys.kernels.keyed_random import Keys, digest, mix_bits, ordered_digest, text_keys
@@ -89,6 +88,35 @@ def read_manifest(given: Mapping[str, Any] | str | os.PathLike[str]) -> dict[str
             f"this is not a manifest of a split ({FORMAT}).", hint="Pass split.manifest, or its file."
         )
     return manifest
+
+
+def part_file(folder: Path, part: str, manifest: Mapping[str, Any]) -> Path | None:
+    """The file of a part: as the manifest names and describes it, else train.csv, say; None if there is none.
+
+    Raises:
+        FileError: the named file is missing, or several files have the name of the part.
+        ManifestError: its content is not what the split wrote.
+    """
+    named = manifest.get("files")
+    named = named if isinstance(named, Mapping) else None
+    endings = {f"{part}{suffix}" for entry in FORMATS.load_plugins().values() for suffix in entry.suffixes}
+    names = sorted(path.name for path in folder.iterdir()) if named is None else list(named)
+    found = [name for name in names if name.removesuffix(".gz") in endings]
+    if len(found) > 1:
+        raise FileError(
+            f"{folder} has several files of the part {part!r}: {', '.join(found)}.",
+            hint="Keep one of them in the folder.",
+        )
+    if not found:
+        return None
+    file = folder / found[0]
+    if named is not None and file_sha256(file) != named[file.name]:
+        raise ManifestError(
+            f"{file} is not the file that the split wrote: its content has changed.",
+            differs=[file.name],
+            hint="Split again into a new folder, or put the original back.",
+        )
+    return file
 
 
 def rerun(manifest: Mapping[str, Any] | str | os.PathLike[str], data: Any, *, ordered: bool = False) -> Split:
@@ -206,7 +234,7 @@ def _write_split(split: Split, rows: Any, folder: Path, ending: str) -> dict[str
             part = frame.to_pandas().assign(excluded_because=reasons)
         target = folder / f"{name}{ending}"
         write_table(target, part)
-        files[target.name] = hashlib.sha256(target.read_bytes()).hexdigest()
+        files[target.name] = file_sha256(target)
     manifest = {**split.manifest, "files": files}
     write_text(folder / "manifest.json", to_json(manifest))
     return manifest

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import time
 import tomllib
@@ -18,22 +19,32 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from recsys.comparison.compare import Comparison, compare
 from recsys.comparison.history import record
 from recsys.conventions.decisions import Conventions
-from recsys.errors import FileError, InputError, MissingExtraError, RecsysError, UnknownNameError
+from recsys.errors import (
+    FileError,
+    InputError,
+    MissingExtraError,
+    ProtocolError,
+    RecsysError,
+    UnknownNameError,
+)
 from recsys.evaluation import tables
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.run import load_ranking
 from recsys.inputs.files import read_file
-from recsys.inputs.files.formats import files_of, is_glob, read_error, read_text_file, refuse_device
+from recsys.inputs.files.formats import file_sha256, files_of, is_glob, read_text_file
 from recsys.metrics.registry import Request, parse_all
 from recsys.ranks.sources import is_model_path
 from recsys.stats.aggregates import Aggregate
 from recsys.types import Interactions, cached_property
+
+if TYPE_CHECKING:
+    from recsys.cli.bench_plan import BenchPlan
 
 __all__ = ["Outcome", "Protocol", "input_digests", "read_protocol", "run_protocol"]
 
@@ -44,6 +55,7 @@ def __dir__() -> list[str]:
 
 _TABLE_HEADER = re.compile(r"\s*\[([^\[\]]+)\]\s*(?:#.*)?$")
 _KEY = re.compile(r"\s*([\w\-.\"']+)\s*=")
+_OPTIONS = {"folder": "-o FOLDER", "report": "--report FILE"}
 
 
 @dataclass(frozen=True)
@@ -129,6 +141,7 @@ def read_protocol(path: str | Path) -> Protocol:
         ("compare", lambda: _check_comparison(protocol)),
         ("split" if "split" in content else "data", lambda: _check_split(protocol)),
         ("models", lambda: _check_models(protocol)),
+        ("output", lambda: _check_output(protocol)),
     ):
         with protocol.errors_at(table):
             check()
@@ -220,13 +233,20 @@ def _check_split(protocol: Protocol) -> None:
             else "[data] names a test, so [split] has nothing to split.",
             hint="interactions and [split] go together, with how = 'leave_last', for example.",
         )
-    if options is None:
-        if "repeats" in protocol.content["data"]:
+    data = protocol.content["data"]
+    for name in ("repeats", "reading") if options is None else ():
+        if name in data:
             raise InputError(
-                "repeats is for interactions: the rows of train and test are split already.",
-                hint="Take repeats out of [data].",
+                f"{name} is for interactions: the rows of train and test are split already.",
+                hint=f"Take {name} out of [data].",
             )
+    if options is None:
         return
+    if data.get("reading") == "bench" and ("repeats" in data or not protocol.content.get("relevance")):
+        raise InputError(
+            "reading = 'bench' has a rule for repeats, and none for what is relevant.",
+            hint="Take repeats out of [data], and add [relevance] with from = 4, say, or every_row = true.",
+        )
     how = options["how"]
     single = [name for name, strategy in STRATEGIES.load_plugins().items() if strategy.makes == "one"]
     if how not in single:
@@ -257,7 +277,8 @@ def _check_models(protocol: Protocol) -> None:
         for setting, needed in needed_setting.items():
             if setting in model and needed not in model:
                 raise InputError(f"models.{name}: {setting} is for models with {needed} only.")
-        if (model.get("baseline") == "recent") != ("half_life" in model):
+        has_age = "half_life" in model or "share" in model.get("settings", {})
+        if (model.get("baseline") == "recent") != has_age:
             raise InputError(
                 f"models.{name}: the baseline 'recent' needs half_life, such as \"7d\" or a number in the "
                 "unit of the times, and no other has one."
@@ -273,11 +294,45 @@ def _check_baselines(protocol: Protocol) -> None:
             continue
         with protocol.errors_at("models", name, "baseline"):
             known = TRAINABLE.find(model["baseline"]).settings
-        known = {} if model["baseline"] == "recent" else known  # it has half_life and unit
+        if model["baseline"] == "recent":  # half_life and unit stand beside settings
+            known = {} if "half_life" in model else {"share": known["share"]}
         for setting in model.get("settings", {}):
             if setting not in known:
                 with protocol.errors_at("models", name, "settings"):
                     raise UnknownNameError(f"setting of {model['baseline']}", setting, known)
+
+
+def _check_output(protocol: Protocol) -> None:
+    """Check that results stay below the folder of the protocol, which may come from somebody else."""
+    base = Path(os.path.realpath(protocol.path.parent))
+    for name, value in protocol.content.get("output", {}).items():
+        try:
+            target = Path(os.path.realpath(protocol.at(value)))
+        except ValueError as error:  # a NUL
+            raise ProtocolError(
+                f"{name} = {value!r} is not a path: {error}.", hint="Name another."
+            ) from error
+        if not target.is_relative_to(base):
+            raise ProtocolError(
+                f"{name} = {value!r} is outside the folder of the protocol, {base}.",
+                hint=f"Name a place below it, or call recsys run with {_OPTIONS[name]}.",
+            )
+        if name == "report" and target.suffix.lower() not in (".html", ".htm"):
+            raise ProtocolError(f"report = {value!r} is not a page.", hint='Such as report = "report.html".')
+
+
+def _refuse_to_overwrite(protocol: Protocol, folder: Path | None, report: Path | None) -> None:
+    """Check that no output is one of the inputs, the protocol, or a file among those of an input folder."""
+    folders = {os.path.realpath(place) for place in map(protocol.at, protocol.inputs) if place.is_dir()}
+    files = {os.path.realpath(file) for name in protocol.inputs for file in files_of(protocol.at(name))}
+    files |= {os.path.realpath(protocol.path)}
+    for target, itself in ((folder, folders), (report, files)):
+        place = None if target is None else Path(os.path.realpath(target))
+        if place is not None and not itself.union(folders).isdisjoint(map(str, [place, *place.parents])):
+            raise ProtocolError(
+                f"{target} would overwrite what the protocol reads, or add to it.",
+                hint="Name another place for the results.",
+            )
 
 
 @dataclass(frozen=True)
@@ -344,6 +399,12 @@ def run_protocol(
     say = progress or (lambda _: None)
     say("checking the inputs")
     inputs = input_digests(protocol)
+    output = {name: protocol.at(value) for name, value in protocol.content.get("output", {}).items()}
+    folder = output.get("folder") if folder is None else Path(folder)
+    page = output.get("report") if report is None else Path(report)
+    if isinstance(report, str):
+        page = protocol.at(report)
+    _refuse_to_overwrite(protocol, folder, page)
     say("reading and splitting")
     train, test, history = _read_data(protocol, say)
     _check_relevance(protocol, test)
@@ -372,21 +433,15 @@ def run_protocol(
         comparison = compare(
             results, baseline, metrics, cautions=cautions, rng=protocol.seed, **options
         )  # fmt: skip
-    output = protocol.content.get("output", {})
-    if folder is None and "folder" in output:
-        folder = protocol.at(output["folder"])
     paths = {}
     if folder is not None:
         run = {"protocol": protocol.sha256, "title": protocol.title, "inputs": inputs}
         for name, result in results.items():
-            paths[name] = record(Path(folder), result, name, seconds=seconds[name], **run)
-    target = report or output.get("report")
-    page = None
-    if target is not None:
+            paths[name] = record(folder, result, name, seconds=seconds[name], **run)
+    if page is not None:
         from recsys.report import write_report
 
         say("writing the report")
-        page = protocol.at(target) if isinstance(target, str) else Path(target)
         page.parent.mkdir(parents=True, exist_ok=True)
         write_report(page, results, baseline=baseline, title=protocol.title, truth=test, train=train)
     return Outcome(protocol, results, comparison, paths, inputs, page)
@@ -402,14 +457,7 @@ def input_digests(protocol: Protocol, *, check: bool = True) -> dict[str, str]:
         path = protocol.at(name)
         lines = ""
         for part in files_of(path):
-            try:
-                refuse_device(part)
-                with part.open("rb") as file:
-                    digests[name] = hashlib.file_digest(file, "sha256").hexdigest()
-            except OSError as error:
-                raise read_error(str(part), error) from error
-            except ValueError as error:  # a NUL in a path
-                raise FileError(f"{part} cannot be read: {error}.", hint="Check the path.") from error
+            digests[name] = file_sha256(part)
             lines += f"{digests[name]}  {part.name}\n"
         if path.is_dir() or is_glob(path):
             digests[name] = hashlib.sha256(lines.encode()).hexdigest()
@@ -428,13 +476,22 @@ def _read_data(
     protocol: Protocol, say: Callable[[str], object]
 ) -> tuple[Interactions | None, Interactions, Interactions | None]:
     """Training data, test data, and what the users of the test had before."""
-    data = protocol.content["data"]
-    columns, ids = data.get("columns") or None, data.get("ids", "str")
+    data, relevance = protocol.content["data"], protocol.content.get("relevance", {})
+    columns: Any = {role: name or None for role, name in data.get("columns", {}).items()}
+    reading = {"ids": "str", **{name: data[name] for name in ("ids", "format", "encoding") if name in data}}
+    every_row = relevance.get("every_row", False)
+    if data.get("reading") == "bench":
+        plan = _make_plan(protocol, columns or None, None if every_row else relevance["from"], reading)
+        for heading, sentence in plan.explain():
+            say(f"{heading}: {sentence}")
+        history = plan.history("train", "validation")
+        return history, plan.test, history
+    columns = (columns | {"grade": None} if every_row else columns) or None
     if "interactions" not in data:
         train = None
         if "train" in data:
-            train = read_file(protocol.at(data["train"]), "truth", columns=columns, ids=ids)
-        test = read_file(protocol.at(data["test"]), "truth", columns=columns, ids=ids)
+            train = read_file(protocol.at(data["train"]), "truth", columns=columns, **reading)
+        test = read_file(protocol.at(data["test"]), "truth", columns=columns, **reading)
         return train, test, train
     import pandas as pd
 
@@ -446,7 +503,7 @@ def _read_data(
     from recsys.splits.split_table import FrameTable
 
     options = dict(protocol.content["split"])
-    rows = table(protocol.at(data["interactions"]), columns=columns, ids=ids).interactions
+    rows = table(protocol.at(data["interactions"]), columns=columns, **reading).interactions
     if data.get("repeats") == "first":
         with protocol.errors_at("data"):
             whole = FrameTable(as_frame(rows), columns)
@@ -469,6 +526,19 @@ def _read_data(
     # The known rows of unseen users are their history; models learn from train alone.
     history = pd.concat([parts.train, parts.known])
     return train, test, read_interactions(history, columns=columns, table="known")
+
+
+def _make_plan(
+    protocol: Protocol, columns: Any, relevant_from: float | None, reading: Mapping[str, Any]
+) -> BenchPlan:
+    """The plan of `bench`, with what is written in the protocol instead of what the data would propose."""
+    from recsys.cli.bench_plan import Decided, make_plan, read_events
+
+    rows = read_events(protocol.at(protocol.content["data"]["interactions"]), columns=columns, **reading)
+    split = dict(protocol.content["split"])
+    decided = Decided(relevant_from, split.pop("how"), split)
+    with protocol.errors_at("split"):
+        return make_plan(rows, columns=columns, seed=protocol.seed, decided=decided)
 
 
 def _check_relevance(protocol: Protocol, test: Interactions) -> None:

@@ -14,6 +14,7 @@ import difflib
 import errno
 import glob
 import gzip
+import hashlib
 import io
 import os
 import re
@@ -244,6 +245,22 @@ def refuse_device(path: Path) -> None:
     mode = path.stat().st_mode
     if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
         raise OSError(errno.ENODEV, "it is a device, not a file", str(path))
+
+
+def file_sha256(path: str | os.PathLike[str]) -> str:
+    """The SHA-256 of a file's bytes.
+
+    Raises:
+        FileError: it is missing or cannot be read.
+    """
+    try:
+        refuse_device(Path(path))
+        with Path(path).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise read_error(str(path), error) from error
+    except ValueError as error:  # a NUL in the path
+        raise FileError(f"{path} cannot be read: {error}.", hint="Check the path.") from error
 
 
 def read_text_file(path: str | os.PathLike[str], encoding: str = "utf-8") -> str:
