@@ -23,12 +23,12 @@ SOURCES := $(shell find src -name '*.py' -o -name 'py.typed' -o -name '*.html' -
     -o -name '*.txt')
 
 .PHONY: help demo test quick check parity bench tidy sanitize coverage mutants fuzz faults same-bytes load nominal \
-    nightly cross wheels matrix sbom audit docs lock clean
+    nightly cross wheels matrix sbom audit docs lock clean browser
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo    evaluate the embedded demo world and print the table"
-	@echo "make test    the whole test suite, then make parity"
+	@echo "make test    the whole test suite, then make parity; the end says what was left out and how to have it"
 	@echo "make quick   a selection of the tests, under two minutes, between two edits"
 	@echo "make check   ruff, mypy, import layers, doctests, clang-format and clang-tidy"
 	@echo "make parity  meet the installed peer libraries and trackers, in an environment of their own"
@@ -54,20 +54,23 @@ help:
 demo: $(VENV)/.installed
 	$(BIN)/recsys demo
 
-# Where CI is set, the same tests count the branches they take, and less than 95% of them is an error; those that
-# counting would disturb run by themselves.
-TESTS = -n $(JOBS) --ignore=tests/parity --ignore=tests/ecosystem --ignore=tests/nightly
-COUNTED = build/branches
-test: $(VENV)/.installed
-ifdef CI
-	rm -rf $(COUNTED) && mkdir -p $(COUNTED)
-	COVERAGE_FILE=$(abspath $(COUNTED))/data $(BIN)/python -m coverage run -m pytest $(TESTS) -m "not uncounted" $(ARGS)
-	$(BIN)/python -m pytest -q -m uncounted tests/evaluation tests/kernels
-	$(BIN)/python scripts/coverage_report.py --floor $(COUNTED)
-else
-	$(BIN)/python -m pytest $(TESTS) $(ARGS)
-endif
-	$(MAKE) parity ARGS=
+# Each part says in one line which tests were left out for want of something; at the end all lines come once more.
+LEFT_OUT = build/left-out
+test: $(VENV)/.installed browser
+	@mkdir -p build && rm -f $(LEFT_OUT)
+	RECSYS_LEFT_OUT=$(abspath $(LEFT_OUT)) $(BIN)/python -m pytest -n $(JOBS) --ignore=tests/parity --ignore=tests/ecosystem \
+	    --ignore=tests/nightly $(ARGS)
+	RECSYS_LEFT_OUT=$(abspath $(LEFT_OUT)) $(MAKE) parity ARGS=
+	@cat $(LEFT_OUT) 2>/dev/null || true
+
+# Pages are tested in a real browser: the distribution's Chromium, installed where this may be done. Without it those
+# tests are left out.
+browser:
+	@command -v chromium || command -v chromium-browser || command -v google-chrome || \
+	if command -v apt-get && [ "$$(id -u)" = 0 ]; then \
+	    export DEBIAN_FRONTEND=noninteractive; \
+	    apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null || true; \
+	fi
 
 # One or two files of each room that say most in little time; Hypothesis tries 10 examples of each property.
 QUICK = $(addprefix tests/,conventions metrics/test_oracle.py metrics/test_published.py ranks inputs \

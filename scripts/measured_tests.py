@@ -47,7 +47,7 @@ HEAVY = """numpy scipy.stats scipy.sparse pandas polars pyarrow.parquet hypothes
 
 def warm_up() -> None:
     """Import what every forked process needs, so that each starts with it."""
-    os.environ["HYPOTHESIS_PROFILE"] = "ci"
+    os.environ["HYPOTHESIS_PROFILE"] = "fixed"
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "POLARS_MAX_THREADS"):
         os.environ.setdefault(name, "2")
     os.chdir(ROOT)
@@ -107,7 +107,7 @@ class Session:
 
         phases = (Phase.explicit, Phase.generate)
         settings.register_profile(
-            "mutants", settings.get_profile("ci"), phases=phases, max_examples=25, database=None
+            "mutants", settings.get_profile("fixed"), phases=phases, max_examples=25, database=None
         )
         settings.load_profile("mutants")
 

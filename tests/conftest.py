@@ -1,4 +1,4 @@
-"""What all tests share: where the data folder is, how hard Hypothesis tries, one Spark session."""
+"""What all tests share: the data folder, how hard Hypothesis tries, one Spark session, what was left out."""
 
 import inspect
 import os
@@ -13,17 +13,14 @@ from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# `ci` draws the same examples every time, so a red run can be repeated; `dev` explores; `quick` is for
-# `make quick`, between two edits.
-settings.register_profile(
-    "ci", derandomize=True, deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.register_profile(
-    "quick", deadline=None, max_examples=10, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.register_profile("dev", deadline=None, max_examples=100)
-settings.register_profile("deep", deadline=None, max_examples=2000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
+# `fixed`, the usual one, draws the same examples every time, so a red run can be repeated; `dev` and `deep`
+# explore; `quick` is for `make quick`, between two edits. An example may take as long as it takes.
+calm = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("fixed", calm, derandomize=True, max_examples=30)
+settings.register_profile("quick", calm, max_examples=10)
+settings.register_profile("dev", calm, max_examples=100)
+settings.register_profile("deep", calm, max_examples=2000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 # Workers of xdist say that a terminal is 80 wide; what is printed into a pipe is as wide everywhere.
 os.environ.pop("COLUMNS", None)
@@ -65,6 +62,31 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("shared"):
             item.add_marker(absent)
+
+
+# A part of the reason of a skip: what was left out for it, and how to have it.
+LEFT_OUT = {
+    "no Chromium": "of pages in a browser (apt-get install chromium)",
+    "no Java": "of Spark (apt-get install default-jre-headless, or JAVA_HOME=FOLDER: Java 17 or newer)",
+    "no data folder": "with published data (RECSYS_SHARED=FOLDER)",
+    "of pandas 2": "of pandas 2 (make matrix)",
+}
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say in one line how many tests were left out for want of what, and how to have it."""
+    reasons = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])]
+    number = {words: sum(part in reason for reason in reasons) for part, words in LEFT_OUT.items()}
+    number["for other reasons (above)"] = len(reasons) - sum(number.values())
+    if not reasons or hasattr(
+        config, "workerinput"
+    ):  # a worker of xdist, whose reports come together elsewhere
+        return
+    line = "Tests left out: " + "; ".join(f"{n} {words}" for words, n in number.items() if n) + "."
+    terminalreporter.write_line(line)
+    if path := os.environ.get("RECSYS_LEFT_OUT"):
+        with Path(path).open("a") as file:
+            file.write(line + "\n")
 
 
 @pytest.fixture(scope="session")
