@@ -150,6 +150,7 @@ class Bench(tables.Tabled):
             "truth": self.test,
             "train": self.history,
             "items": self.items,
+            "methods": self._methods_facts(),
         }
 
     @cached_property
@@ -231,9 +232,7 @@ class Bench(tables.Tabled):
         """
         from recsys.report import write_report
 
-        return write_report(
-            path, self.evaluations, title=title, methods=self._methods_facts(), **self._report_inputs()
-        )
+        return write_report(path, self.evaluations, title=title, **self._report_inputs())
 
     def _methods_facts(self) -> dict[str, Any]:
         """What the results do not know of how they were made, and the plan does."""

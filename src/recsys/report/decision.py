@@ -75,8 +75,7 @@ def decide(data: ReportData, n_cautions: int = 0) -> Decision:
     value, low, high = value_with_interval(data, best, metric)
     if data.nothing_found or math.isnan(value):
         return _nothing_found(data)
-    n = data.first(best).n_cases.get(metric)
-    over = f" over {tables.count_with_noun(n, data.case_noun)}" if n else ""
+    over = _over(data)
     interval = f" [{low:.4f}, {high:.4f}]" if math.isfinite(low) else ""
     trust = _trust(data, n_cautions)
     if len(data.names) == 1:
@@ -89,6 +88,7 @@ def decide(data: ReportData, n_cautions: int = 0) -> Decision:
     tied = data.ties_with_best(metric)
     tiles = [*_lifts(data), *_who_loses(data), trust]
     prices = price(data)
+    costs = [one.says for one in prices] or list(_costs_nothing(data))
     if _same_values(data):
         says = f"All {len(data.names)} models have {metric} {value:.4f}{interval}{over}."
     else:
@@ -101,8 +101,23 @@ def decide(data: ReportData, n_cautions: int = 0) -> Decision:
     unknown = [n for n in data.names if math.isnan(data.value(n, metric))]
     if unknown:
         says += f" Without a value of it: {_and(unknown)}."
+    if data.is_random_split:
+        says += " The test was drawn at random, so nothing is said about the future."
     changes = [*_changes(data, tied), *_other_goals(data, prices)]
-    return Decision(_heading(data, tied), says, tiles, [one.says for one in prices], changes)
+    return Decision(_heading(data, tied), says, tiles, costs, changes)
+
+
+def _over(data: ReportData) -> str:
+    """How many users the headline value is over, and what the others lack."""
+    first = data.first(data.best)
+    n, n_all = first.n_cases.get(data.metric), first.counts.get("cases", 0)
+    if not n:
+        return ""
+    over = f" over {tables.count_with_noun(n, data.case_noun)}"
+    if n_all <= n:
+        return over
+    why = "have nothing relevant" if n_all - n == first.counts.get("without_truth") else "have no value of it"
+    return f"{over} (the other {n_all - n:,} of {n_all:,} {why})"
 
 
 def _same_values(data: ReportData) -> bool:
@@ -202,12 +217,12 @@ def _who_loses(data: ReportData) -> Iterator[Tile]:
             result = group_row(data, data.best, rival, mask)
             n = result.wins + result.ties + result.losses
             if n >= _MIN_GROUP:
-                groups.append((result.losses / n, result.losses, n, f"{stratum.title}: {label}"))
+                groups.append((result.losses / n, result.losses, n, stratum.who(label)))
     small = ""
     if groups and row.losses:
-        most, losses, n, label = max(groups)
-        of = tables.count_with_noun(n, data.case_noun)
-        small = f"Most often where {label} ({100 * most:.0f}%, {losses:,} of {of})."
+        most, losses, n, who = max(groups)
+        noun = data.case_noun.partition("|")[2]
+        small = f"Most often among {noun} {who} ({100 * most:.0f}%, {losses:,} of {n:,})."
     text = f"{row.losses:,} of {row.n_units:,} users are served worse than by {rival}, {row.wins:,} better"
     yield Tile("who loses", f"{100 * share:.0f}%" if share == 0 or share >= 0.005 else "< 1%", text, small)
 
@@ -232,12 +247,29 @@ def _trust(data: ReportData, n_cautions: int) -> Tile:
 
 
 def price(data: ReportData) -> list[Price]:
-    """What the best gives up, against the best of each among the models that come near it in accuracy."""
-    best, metric = data.best, data.metric
-    top = data.value(best, metric)
-    is_share = data.requests[metric].metric.better == "higher" and top > 0
-    near = [n for n in data.names if not is_share or data.value(n, metric) >= top / 2]
-    contenders = near if len(near) > 1 else data.names
+    """What the best gives up, against the best of each among the models that come near it in accuracy.
+
+    Where a value is the same to the digits that are shown nothing is given up.
+    """
+    best, prices = data.best, []
+    for label, (known, is_lower, leader) in _other_merits(data).items():
+        unit = " bits" if label in data.requests and "in bits" in data.requests[label].metric.meaning else ""
+        shown, leading = _short(known[best]), _short(known[leader])
+        if shown == leading:
+            continue
+        less, more = sorted((known[leader], known[best]))
+        ratio = less / more if less >= 0 else 0.0
+        words = _in_words(ratio, is_more=is_lower) if less > 0 else "against"
+        says = f"{label} {shown}{unit}, {words} {_of(leader)} {leading}{unit}"
+        prices.append(Price(ratio, label, leader, says))
+    return sorted(prices, key=lambda one: one.ratio)
+
+
+def _other_merits(data: ReportData) -> dict[str, tuple[Mapping[str, float], bool, str]]:
+    """Of what a model is judged by beside accuracy: the values, whether less is better, and who leads.
+
+    Only models that come near the best in accuracy can lead.
+    """
     facts: dict[str, Mapping[str, float]] = {}
     covered = coverage(data)
     if covered is not None:
@@ -245,29 +277,48 @@ def price(data: ReportData) -> list[Price]:
     tail = head_and_tail(data)
     if tail is not None:
         for label, by_model in zip(("share of places for the tail", "recall of the tail"), tail, strict=True):
-            if all("tail" in by_model.get(n, {}) for n in contenders):
-                facts[label] = {n: by_model[n]["tail"] for n in contenders}
+            facts[label] = {n: by_model[n]["tail"] for n in data.names if "tail" in by_model.get(n, {})}
     for name in main_metrics(data):
         if data.is_beyond_accuracy(name) and data.requests[name].metric.better != "zero":
-            facts.setdefault(name, {n: data.value(n, name) for n in contenders})
-    facts.pop(metric, None)
-    prices = []
+            facts.setdefault(name, {n: data.value(n, name) for n in data.names})
+    facts.pop(data.metric, None)
+    near, merits = _near_the_best(data), {}
     for label, values in facts.items():
-        known = {n: values[n] for n in contenders if math.isfinite(values[n])}
-        if best not in known or len(known) < 2:
-            continue
-        is_lower = label in data.requests and data.lower_is_better(label)
+        known = {n: value for n, value in values.items() if math.isfinite(value)}
+        rivals = [n for n in near if n in known]
+        if data.best in known and len(rivals) > 1:
+            is_lower = label in data.requests and data.lower_is_better(label)
+            merits[label] = known, is_lower, (min if is_lower else max)(rivals, key=lambda n: known[n])
+    return merits
+
+
+def _near_the_best(data: ReportData) -> list[str]:
+    """The models with at least half of the best headline value; all of them where that says nothing."""
+    top = data.value(data.best, data.metric)
+    is_share = data.requests[data.metric].metric.better == "higher" and top > 0
+    near = [n for n in data.names if not is_share or data.value(n, data.metric) >= top / 2]
+    return near if len(near) > 1 else data.names
+
+
+def _costs_nothing(data: ReportData) -> Iterator[str]:
+    """That nothing is given up against the models near the best, and which of the others is ahead."""
+    best, further, labels = data.best, dict[str, list[str]](), []
+    for label, (known, is_lower, _) in _other_merits(data).items():
+        labels.append(label)
         leader = (min if is_lower else max)(known, key=lambda n: known[n])
-        unit = " bits" if label in data.requests and "in bits" in data.requests[label].metric.meaning else ""
-        mine, other = f"{label} {_short(known[best])}{unit}", f"{_of(leader)} {_short(known[leader])}{unit}"
-        if known[leader] == known[best]:
-            prices.append(Price(1.0, label, best, f"{mine}: nobody has {'less' if is_lower else 'more'}"))
-            continue
-        less, more = sorted((known[leader], known[best]))
-        ratio = less / more if less >= 0 else 0.0
-        words = _in_words(ratio, is_more=is_lower) if less > 0 else "against"
-        prices.append(Price(ratio, label, leader, f"{mine}, {words} {other}"))
-    return sorted(prices, key=lambda one: one.ratio)
+        if _short(known[leader]) != _short(known[best]):
+            further.setdefault(leader, []).append(f"{label} ({_short(known[leader])})")
+    if not labels:
+        return
+    near = "no other model"
+    if len(_near_the_best(data)) < len(data.names):
+        near = f"no other model with at least half of its {data.metric}"
+    text = f"costs nothing measured here: {near} is ahead on {_and(labels, 'or')}"
+    for leader, values in further.items():
+        text += (
+            f"; {leader} is ahead on {_and(values)}, with {data.metric} {data.value(leader, data.metric):.4f}"
+        )
+    yield text
 
 
 def _in_words(ratio: float, *, is_more: bool) -> str:
@@ -306,7 +357,11 @@ def _changes(data: ReportData, tied: Sequence[str]) -> Iterator[str]:
         yield f"Another metric or cut-off: {leader} is ahead on {_and(metrics)}."
     if accuracy and not ahead:
         others = f"other {len(accuracy)}" if len(accuracy) > 1 else "other"
-        yield f"No other metric of accuracy: {best} leads on the {others} as well."
+        leads = all(
+            data.value(n, other) != data.value(best, other) for other in accuracy for n in data.names[1:]
+        )
+        says = f"{best} leads on the {others} as well" if leads else f"no model is ahead on the {others}"
+        yield f"No other metric of accuracy: {says}."
     elif not accuracy:
         yield "Another metric or cut-off may: no other metric of accuracy was evaluated."
     yield from _other_groups(data)
@@ -315,7 +370,8 @@ def _changes(data: ReportData, tied: Sequence[str]) -> Iterator[str]:
         return
     if next_row.n_differing is not None:
         differing, units = next_row.n_differing, next_row.n_units
-        yield f"More users: the two best differ for {differing:,} of {units:,} only."
+        if differing < units or units < _MIN_GROUP:
+            yield f"More users: the two best differ for {differing:,} of {units:,} only."
     elif tied and next_row.difference and next_row.runs is None and next_row.standard_error > 0:
         # As many as the correction asks for: it leaves this comparison a part of the error rate.
         part = next_row.p_value / next_row.adjusted_p if next_row.adjusted_p > 0 else 1.0
@@ -351,7 +407,7 @@ def _other_groups(data: ReportData) -> Iterator[str]:
                 continue
             _, low, high = group_row(data, leader, data.best, mask).difference
             if min(data.sign(data.metric) * end for end in (low, high)) > 0:
-                lines.append(f"{leader} where {stratum.title}: {label}")
+                lines.append(f"{leader} for users {stratum.who(label)}")
     if lines:
         more = f" and {len(lines) - _MOST_GROUPS_NAMED} more" if len(lines) > _MOST_GROUPS_NAMED else ""
         named = "; ".join(lines[:_MOST_GROUPS_NAMED])
@@ -407,6 +463,7 @@ def _what_differs(data: ReportData) -> Iterator[str]:
     kinds = "the ids do not match: text on one side, numbers on the other"
     users, wanted = Ids(truth.cases.values[truth.sizes > 0]), Ids(truth.items.values[np.unique(truth.codes)])
     listed, shown = Ids(lists.cases.values[lists.sizes > 0]), Ids(lists.items.values[np.unique(lists.codes)])
+    old = None if train is None else Ids(train.items.values[np.unique(train.codes)])
     n = _shared(listed, users)
     if n < len(users):
         why = "" if n else f"; {kinds if _differ_in_kind(listed, users) else 'other users, or other ids'}"
@@ -416,7 +473,7 @@ def _what_differs(data: ReportData) -> Iterator[str]:
         why = ""
         if n == 0 and _differ_in_kind(shown, wanted):
             why = f"; {kinds}"
-        elif n == 0 and train is not None and (n_old := _shared(train.items, wanted)):
+        elif n == 0 and old is not None and (n_old := _shared(old, wanted)):
             why = f"; the ids match, as {n_old:,} of them occur in training"
         elif n == 0:
             unseen = "" if train is None else ", nor in training"
@@ -433,7 +490,7 @@ def _shared(first: Ids, second: Ids) -> int:
     return 0 if _differ_in_kind(first, second) else int((first.code_of(second.values) >= 0).sum())
 
 
-def _and(names: Sequence[str]) -> str:
+def _and(names: Sequence[str], word: str = "and") -> str:
     """Names as an enumeration: the first three, and how many more there are."""
     names = list(names) if len(names) <= 4 else [*names[:3], f"{len(names) - 3} more"]
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"

@@ -34,6 +34,7 @@ _TITLE_COLUMNS = ("title", "name", "label", "product_name", "item_name", "value"
 _GROUP_COLUMNS = ("category", "categories", "genre", "genres", "brand", "group", "type", "class")
 _SEVERITIES = ("error", "warning", "note", "info", "ok")
 _MAX_EXAMPLES = 5
+_RANDOM_SPLITS = ("random_ratio", "per_user_ratio")
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +100,15 @@ class ReportData:
             return to_seconds(self.train.times)
         except RecsysError:  # histories then have no order; recsys.audit names the fault
             return None
+
+    @property
+    def is_random_split(self) -> bool:
+        """Whether the test was drawn, as far as it is known how the data was split."""
+        split = self.methods.get("split")
+        facts = split if isinstance(split, Mapping) else getattr(split, "manifest", {})
+        options = facts.get("parameters", {})
+        drawn = "random" in (options.get("which"), options.get("by"))
+        return drawn or facts.get("how") in _RANDOM_SPLITS
 
     @property
     def best(self) -> str:

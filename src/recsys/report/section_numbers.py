@@ -38,7 +38,8 @@ _MIN_USERS_FOR_INTERVAL = 5
 class GroupValues:
     """A metric by group of users: a value with its interval per model and group.
 
-    Sizes are of the cases in the means; those without relevant items are in none.
+    Sizes are of the cases in the means; those without relevant items are in none. `describes` is the end of a
+    sentence about the users of a group, such as "with {} training interactions".
     """
 
     name: str
@@ -47,6 +48,12 @@ class GroupValues:
     values: Mapping[str, Mapping[str, Triple]]
     caption: str
     masks: Mapping[str, Bool]  # of the cases of `ReportData.aligned`; empty where these are other cases
+    describes: str = "of the group {}"
+
+    def who(self, label: str) -> str:
+        """The users of a group, in words that follow their noun."""
+        words = self.describes.format(label.partition(" (")[0])
+        return words.removesuffix("s") if label == "1" else words
 
 
 class GroupRow(NamedTuple):
@@ -215,19 +222,30 @@ def all_strata(data: ReportData) -> list[GroupValues]:
     if data.train is not None:
         n_train = count_entries(data.train, users)
         strata.append(
-            _values_by_group(data, "activity", "training interactions", *_ranges(n_train, measured))
+            _values_by_group(
+                data,
+                "activity",
+                "training interactions",
+                *_ranges(n_train, measured),
+                describes="with {} training interactions",
+            )
         )
         if (n_train == 0).any() and (n_train > 0).any():
             strata.append(
                 _values_by_group(data, "cold and warm users", "history in training",
-                            np.where(n_train == 0, 0, 1), ["cold (none)", "warm (some)"])
+                            np.where(n_train == 0, 0, 1), ["cold (none)", "warm (some)"],
+                            describes="who are {} in training")
             )  # fmt: skip
         strata.append(_by_item_popularity(data, users))
     if data.truth is not None:
         n_relevant = count_entries(data.truth, Ids(data.aligned.ids))
         strata.append(
             _values_by_group(
-                data, "relevant items", "relevant items in the truth", *_ranges(n_relevant, measured)
+                data,
+                "relevant items",
+                "relevant items in the truth",
+                *_ranges(n_relevant, measured),
+                describes="with {} relevant items",
             )
         )
     data.cache["strata"] = [stratum for stratum in strata if stratum is not None]
@@ -342,7 +360,7 @@ def _by_item_popularity(data: ReportData, users: Ids) -> GroupValues | None:
     edges = np.quantile(known, [1 / 3, 2 / 3])
     group = np.where(np.isnan(by_user), -1, np.searchsorted(edges, by_user, side="left"))
     return _values_by_group(data, "popularity of what they want", "popularity of their relevant items", group,
-                       ["niche", "mixed", "mainstream"])  # fmt: skip
+                       ["niche", "mixed", "mainstream"], describes="whose relevant items are {}")  # fmt: skip
 
 
 def evaluated_groups(data: ReportData, metric: str) -> tuple[dict[str, dict[str, Triple]], dict[str, int]]:
@@ -400,7 +418,7 @@ def measured_cases(data: ReportData, metric: str) -> Bool:
 
 
 def _values_by_group(
-    data: ReportData, name: str, title: str, group: Int, labels: Sequence[str]
+    data: ReportData, name: str, title: str, group: Int, labels: Sequence[str], *, describes: str
 ) -> GroupValues | None:
     """The headline metric by group; None with fewer than two groups."""
     metric = data.metric
@@ -410,7 +428,7 @@ def _values_by_group(
     if len(masks) < 2:
         return None
     values, sizes = group_values(data, metric, masks)
-    return GroupValues(name, title, sizes, values, f"{metric} by {title}.", masks)
+    return GroupValues(name, title, sizes, values, f"{metric} by {title}.", masks, describes)
 
 
 def group_row(data: ReportData, model: str, baseline: str, mask: Bool) -> GroupRow:

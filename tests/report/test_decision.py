@@ -1,0 +1,186 @@
+"""The sentences of the card, in worlds where it is known what they must say."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import recsys
+from recsys.report.decision import decide, price
+from recsys.report.report_data import gather_report_data
+
+N = 60
+TRUTH = {u: {u, 100 + u} for u in range(N)}
+CATALOGUE = list(range(3000))
+
+
+def shown(results, **inputs):
+    return decide(gather_report_data(results, **inputs))
+
+
+def evaluated(lists, metrics=("ndcg@10", "coverage@10"), **options):
+    options = {"catalogue": CATALOGUE} | options
+    return {n: recsys.evaluate(own, TRUTH, list(metrics), **options) for n, own in lists.items()}
+
+
+def hits(share, first=1000):
+    """Lists of ten that find both items of a share of the users, and show items of their own beside them."""
+    return {
+        u: [*(TRUTH[u] if u < share * N else ()), *range(first + 10 * u, first + 10 * u + 8)] for u in TRUTH
+    }
+
+
+ALIKE = {
+    u: [u, 100 + u, *range(200, 208)] for u in TRUTH
+}  # finds everything, shows everybody the same beside
+IDLE = {u: list(range(1000 + 10 * u, 1010 + 10 * u)) for u in TRUTH}  # finds nothing, shows the most
+
+
+class TestPrice:
+    def test_nothing_is_paid_where_the_best_has_the_most(self):
+        lists = {"best": hits(1.0), "half": {u: [u, *range(200, 209)] for u in TRUTH}}
+        assert shown(evaluated(lists)).price == [
+            "costs nothing measured here: no other model is ahead on coverage@10"
+        ]
+
+    def test_a_model_far_below_that_has_more_is_named_with_its_value(self):
+        results = evaluated({"best": ALIKE, "near": ALIKE, "random": IDLE})
+        (line,) = shown(results, baseline="random").price
+        more = results["random"]["coverage@10"]
+        assert more > results["best"]["coverage@10"]
+        assert line == (
+            "costs nothing measured here: no other model with at least half of its ndcg@10 is ahead on "
+            f"coverage@10; random is ahead on coverage@10 ({more:.2f}), with ndcg@10 0.0000"
+        )
+        assert "nobody" not in line
+
+    def test_values_that_print_alike_are_no_price(self):
+        lists = {"best": ALIKE, "near": {u: [u, *range(200, 206), 900 + u % 2] for u in TRUTH}}
+        results = evaluated(lists, catalogue=range(2_000_000))
+        best, near = (results[name]["coverage@10"] for name in ("best", "near"))
+        assert best != near
+        assert f"{best:.3f}" == f"{near:.3f}" == "0.000"
+        assert price(gather_report_data(results)) == []
+
+    def test_what_is_paid_is_said_against_who_has_more(self):
+        results = evaluated({"best": ALIKE, "wide": hits(0.8)})
+        (line,) = shown(results).price
+        assert line.startswith("coverage@10 0.043, ")
+        assert line.endswith(f" wide's {results['wide']['coverage@10']:.2f}")
+
+    def test_no_price_and_nothing_measured_is_no_sentence(self):
+        assert shown(evaluated({"best": ALIKE, "half": hits(0.5)}, ["ndcg@10"])).price == []
+
+
+class TestWhoIsCounted:
+    def test_users_without_anything_relevant_are_explained(self):
+        truth = {**TRUTH, **{1000 + u: {} for u in range(15)}}
+        results = {n: recsys.evaluate(ALIKE, truth, ["ndcg@10"]) for n in "ab"}
+        assert "over 60 users (the other 15 of 75 have nothing relevant)." in shown(results).says
+
+    def test_all_users_need_no_explanation(self):
+        assert shown(evaluated({"a": ALIKE, "b": hits(0.5)})).says.startswith(
+            "Of 2 models, a has the highest"
+        )
+        assert " over 60 users." in shown(evaluated({"a": ALIKE, "b": hits(0.5)})).says
+
+
+class TestWhoLoses:
+    def test_the_group_where_most_lose_is_part_of_a_sentence(self):
+        # Twenty users want what everybody had, twenty what one user had, and twenty what is new.
+        train = pd.DataFrame([(u, 500) for u in range(N)] + [(1000 + u, 600 + u) for u in range(20, 40)])
+        train.columns = ["user", "item"]
+        truth = {u: {500} if u < 20 else {600 + u} for u in range(N)}
+        popular = {u: [500] for u in truth}
+        personal = {u: [600 + u] for u in truth} | {u: [500] for u in range(5)}
+        results = {
+            n: recsys.evaluate(own, truth, ["ndcg@10"])
+            for n, own in {"popular": popular, "personal": personal}.items()
+        }
+        card = shown(results, baseline="popular", train=train, truth=truth)
+        (tile,) = (one for one in card.tiles if one.label == "who loses")
+        assert tile.text == "15 of 60 users are served worse than by popular, 40 better"
+        assert tile.small == "Most often among users whose relevant items are mainstream (75%, 15 of 20)."
+
+    @pytest.mark.parametrize(
+        ("describes", "label", "words"),
+        [
+            ("with {} training interactions", "1", "with 1 training interaction"),
+            ("with {} training interactions", "2-7", "with 2-7 training interactions"),
+            ("who are {} in training", "cold (none)", "who are cold in training"),
+            ("of the group {}", "1", "of the group 1"),
+        ],
+    )
+    def test_groups_in_words(self, describes, label, words):
+        from recsys.report.section_numbers import GroupValues
+
+        assert GroupValues("", "", {}, {}, "", {}, describes).who(label) == words
+
+    def test_another_group_names_its_users(self):
+        truth = {u: {u} for u in range(80)}
+        first = {u: [u] if u < 50 else [900] for u in truth}
+        second = {u: [u] if u >= 50 else [900] for u in truth}
+        by = {u: "late" if u >= 50 else "early" for u in truth}
+        results = {
+            n: recsys.evaluate(own, truth, ["ndcg@10"], by=by)
+            for n, own in {"first": first, "second": second}.items()
+        }
+        assert (
+            "Who your users are: in some groups another model is ahead (second for users of the group late), "
+            "by intervals of each group alone." in shown(results).changes
+        )
+
+
+class TestWhatWouldChangeIt:
+    def test_the_same_values_are_not_a_lead(self):
+        changes = shown(evaluated({"a": ALIKE, "b": ALIKE}, ["ndcg@10", "recall@10"])).changes
+        assert "No other metric of accuracy: no model is ahead on the other." in changes
+
+    def test_a_lead_on_the_others_is_one(self):
+        changes = shown(evaluated({"a": ALIKE, "b": hits(0.5)}, ["ndcg@10", "recall@10", "mrr"])).changes
+        assert "No other metric of accuracy: a leads on the other 2 as well." in changes
+
+    def test_all_users_differ_and_more_are_not_asked_for(self):
+        lists = {"a": {u: [u] for u in range(300)}, "b": {u: [900] for u in range(300)}}
+        truth = {u: {u} for u in range(300)}
+        results = {n: recsys.evaluate(own, truth, ["hit@10"]) for n, own in lists.items()}
+        card = shown(results)
+        assert not [line for line in card.changes if line.startswith("More users")]
+
+    def test_few_that_differ_are_counted(self):
+        results = evaluated({"a": ALIKE, "b": {**ALIKE, 0: [900]}})
+        assert "More users: the two best differ for 1 of 60 only." in shown(results).changes
+
+
+class TestHowItWasSplit:
+    @pytest.mark.parametrize(
+        ("split", "is_said"),
+        [
+            ({"how": "per_user_ratio", "parameters": {}}, True),
+            ({"how": "random_ratio", "parameters": {}}, True),
+            ({"how": "leave_one_out", "parameters": {"which": "random"}}, True),
+            ({"how": "leave_one_out", "parameters": {"which": "last"}}, False),
+            ({"how": "global_temporal", "parameters": {"test": 0.1}}, False),
+            ("by hand", False),
+            (None, False),
+        ],
+    )
+    def test_a_drawn_test_is_said(self, split, is_said):
+        card = shown(evaluated({"a": ALIKE, "b": hits(0.5)}), methods={"split": split})
+        assert ("The test was drawn at random, so nothing is said about the future." in card.says) == is_said
+
+    def test_bench_says_it_on_its_card(self):
+        rng = np.random.default_rng(0)
+        rows = [(u, i) for u in range(40) for i in rng.choice(30, 10, replace=False)]
+        result = recsys.bench(pd.DataFrame(rows, columns=["user", "item"]), baselines=["random"], trials=1)
+        assert result.plan.how == "per_user_ratio"
+        assert "The test was drawn at random" in result.decision.says
+
+
+def test_small_whole_ids_that_training_lacks_are_not_ids_that_match():
+    train = pd.DataFrame({"user": [1, 2], "item": [2, 9]})  # 5 and 6 lie between, and never occur
+    truth = {1: [5], 2: [6]}
+    lists = {1: [2], 2: [3]}
+    nothing = recsys.evaluate(lists, truth, ["mrr"])
+    causes = " ".join(shown({"m": nothing}, lists={"m": lists}, truth=truth, train=train).causes)
+    assert "nor in training: they are new, or their ids are written in another way." in causes
+    assert "the ids match" not in causes
