@@ -35,7 +35,7 @@ def test_what_is_left_out_is_said_in_one_line_with_how_to_have_it(tmp_path, work
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -62,7 +62,7 @@ def test_the_commands_do_not_ask_where_they_run():
         said = {
             subprocess.run(
                 ["make", "-n", command], cwd=TESTS.parent, env=plain | more, capture_output=True, text=True,
-                timeout=60, check=True,
+                timeout=600, check=True,
             ).stdout
             for more in ({}, {"CI": "true"}, {"GITHUB_ACTIONS": "true", "CI": "1"})
         }  # fmt: skip

@@ -450,7 +450,7 @@ def test_two_folders_of_two_million_users_take_little_memory(tmp_path):
             whole = Evaluation(merge(parts), requests, Conventions())
             writer.close({"result": whole_document(whole, groups={}, run={"name": name})})
     done = subprocess.run(
-        [sys.executable, "-c", PEAK, str(tmp_path)], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", PEAK, str(tmp_path)], capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stderr[-2000:]
     n_users, n_differing, passed, grown = done.stdout.split()

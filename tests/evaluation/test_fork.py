@@ -55,7 +55,7 @@ print("failed", failed)
 def test_a_child_forked_while_threads_evaluate_evaluates_too():
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", _FORKS_WHILE_THREADS_EVALUATE],
-        capture_output=True, text=True, timeout=300, check=False,
+        capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, "failed 0\n"), done.stderr
 
@@ -103,13 +103,13 @@ def test_workers_of_every_kind_and_threads_come_to_the_same(tmp_path, how):
     script.write_text(_WORKERS_WHILE_THREADS_EVALUATE)
     done = subprocess.run(
         [sys.executable, "-W", "ignore", script, how],
-        capture_output=True, text=True, timeout=300, check=False, env={**os.environ, "RECSYS_THREADS": "2"},
+        capture_output=True, text=True, timeout=600, check=False, env={**os.environ, "RECSYS_THREADS": "2"},
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, "[] []\n"), done.stderr
 
 
 def test_threads_do_not_wait_for_each_other_and_keep_the_first_value():
-    both = threading.Barrier(2, timeout=30)
+    both = threading.Barrier(2, timeout=600)
 
     class Slow:
         @cached_property

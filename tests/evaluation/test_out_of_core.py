@@ -1069,7 +1069,7 @@ recsys.evaluate(sys.argv[1], sys.argv[2], ["recall@3"], memory="2GB", per_user=s
         assert process.stdout.readline() == b"piece\n"
         assert any(path.name.startswith(".") for path in tmp_path.iterdir())
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=600)
     assert process.returncode != 0
     assert b"KeyboardInterrupt" in errors
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
@@ -1105,7 +1105,7 @@ print(status("VmHWM") - before, len(recsys.load(sys.argv[3]).per_case))
 """
     paths = tmp_path / "lists.parquet", tmp_path / "truth.parquet", tmp_path / "out"
     with run_python(code, *paths, kind) as process:
-        out, errors = process.communicate(timeout=300)
+        out, errors = process.communicate(timeout=600)
     assert process.returncode == 0, errors.decode()
     grown, n_users = map(int, out.split())
     assert grown < 450e6

@@ -225,7 +225,7 @@ def test_reading_a_model_needs_no_pytorch(tmp_path):
         "import sys, recsys; source = recsys.from_model(sys.argv[1]); recsys.recommend(source, 2); "
         "assert 'torch' not in sys.modules and 'implicit' not in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", code, str(path)], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", code, str(path)], check=True, timeout=600)
 
 
 @pytest.mark.parametrize(

@@ -278,7 +278,7 @@ def test_mapped_factors_stay_within_the_budget(tmp_path):
 
     def run(memory: int) -> tuple[int, int, str]:
         command = [sys.executable, "-W", "ignore", "-c", PEAK, tests, str(tmp_path), str(memory)]
-        out = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout
+        out = subprocess.run(command, check=True, capture_output=True, text=True, timeout=600).stdout
         anonymous, resident, values = out.split(maxsplit=2)
         return int(anonymous), int(resident), values
 

@@ -274,7 +274,7 @@ def test_watching_ends_with_ctrl_c(tmp_path):
         save(place, "second", evaluation(0.5, 1))
         assert process.stderr.readline() == "written: 2 runs; Ctrl-C ends\n"
         process.send_signal(signal.SIGINT)
-        out, errors = process.communicate(timeout=30)
+        out, errors = process.communicate(timeout=600)
     assert (process.returncode, out, errors) == (0, "board.html\n", "")
 
 
@@ -624,7 +624,7 @@ def test_the_page_reads_its_file_again_only_if_it_was_asked_to(browser, folder, 
     with Visit(browser, asked, fragment="#find=same") as visit, Visit(browser, still) as other:
         for path in (asked, still):
             write_board(path, folder, title="Newer")
-        sync_api.expect(visit.page).to_have_title("Newer", timeout=20_000)
+        sync_api.expect(visit.page).to_have_title("Newer", timeout=120_000)
         assert names(visit) == ["same"]
         assert other.page.title() == f"Results in {folder.name}"
         assert other.requests == [still.as_uri()]

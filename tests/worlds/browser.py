@@ -16,6 +16,7 @@ class Visit:
     def __init__(self, browser, path, *, drawn=True, fragment="", **context):
         self.context = browser.new_context(**({"viewport": {"width": 1280, "height": 900}} | context))
         self.page = self.context.new_page()
+        self.page.set_default_timeout(120_000)  # the machine may be busy with others
         self.messages, self.requests = [], []
         self.page.on("console", lambda message: self.messages.append(message.text))
         self.page.on("pageerror", lambda error: self.messages.append(str(error)))

@@ -39,7 +39,7 @@ Entry = Callable[[Any], Callable[[], Any]]
 
 LONGEST_MESSAGE = 4000
 LONGEST_SECONDS = 5  # of computing
-LONGEST_WAIT = 30  # seconds of a clock; the machine may be busy with others
+LONGEST_WAIT = 120  # seconds of a clock; the machine may be busy with others
 MEMORY = 4 << 30  # bytes beyond what the process has already
 
 # --- values ---------------------------------------------------------------------------------------------
