@@ -635,7 +635,7 @@ def test_the_command_passes_and_fails(files):
     leak = run(files / "test.csv", files / "train.csv")
     assert leak.exit_code == 1
     assert "test_before_train" in leak.stdout
-    assert run(files / "test.csv", files / "train.csv", "--check", "cold_items").exit_code == 0
+    assert run(files / "test.csv", files / "train.csv", "--only", "cold_items").exit_code == 0
     strict = run(files / "train.csv", files / "test.csv", "--items", files / "items.txt", "--fail-on", "info",
                  "--lists", files / "lists.csv")  # fmt: skip
     assert strict.exit_code == 1
@@ -647,7 +647,7 @@ def test_the_command_tells_its_options(files):
     assert "pass --model NAME=FILE" in plain.stdout
     graded = files / "graded.csv"
     pd.read_csv(files / "test.csv").assign(rating=1).to_csv(graded, index=False)
-    done = run(files / "train.csv", graded, "--lists", files / "lists.csv", "--check", "popularity_baseline",
+    done = run(files / "train.csv", graded, "--lists", files / "lists.csv", "--only", "popularity_baseline",
                 "--set", "relevant_from=2")  # fmt: skip
     assert "recall@10 0.0000" in done.stdout
     assert run(files / "train.csv", files / "test.csv", "--set", "nonsense=1").exit_code == 2
@@ -659,13 +659,13 @@ def test_the_command_speaks_json_and_markdown(files):
     assert json.loads(done.stdout)["passed"] is False
     assert "| severity |" in run(files / "test.csv", files / "train.csv", "--markdown").stdout
     both = run(files / "train.csv", files / "test.csv", "--model", f"a={files / 'lists.csv'}", "--model",
-               f"b={files / 'lists.csv'}", "--check", "metric_disagreement")  # fmt: skip
+               f"b={files / 'lists.csv'}", "--only", "metric_disagreement")  # fmt: skip
     assert "is best in all" in both.stdout
 
 
 def test_the_command_names_what_is_wrong(files):
     assert run(files / "train.csv", files / "absent.csv").exit_code == 3
-    assert run(files / "train.csv", files / "test.csv", "--check", "nothing").exit_code == 2
+    assert run(files / "train.csv", files / "test.csv", "--only", "nothing").exit_code == 2
     assert run(files / "train.csv", files / "test.csv", "--model", "x").exit_code == 2
     assert run(files / "train.csv", files / "test.csv", "--json", "--markdown").exit_code == 2
     assert run(files / "train.csv", files / "test.csv", "--items", files / "absent.csv").exit_code == 3

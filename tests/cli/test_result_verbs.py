@@ -90,10 +90,9 @@ def test_compare_usage(run):
     assert run("compare", "old.csv", "gone.csv", "--truth", "truth.csv").exit_code == 3
 
 
-@pytest.mark.parametrize("option", ["--comment", "--summary"])
-def test_gate_writes_a_comment(run, tmp_path, option):
+def test_gate_writes_a_comment(run, tmp_path):
     save_results(run)
-    done = run("gate", "new.json", "--against", "old.json", "-m", "hit@1", option, "comment.md")
+    done = run("gate", "new.json", "--against", "old.json", "-m", "hit@1", "--comment", "comment.md")
     assert done.exit_code == 0
     comment = (tmp_path / "comment.md").read_text()
     assert comment.startswith("### Recommendation quality: passed\n")
@@ -202,7 +201,7 @@ def test_gate_margins_of_metrics_with_settings(run):
         assert done.exit_code == 0, done.output
     assert run("gate", "new.json", "--against", "old.json", "-m", "f2@1=-3%").exit_code == 3
     assert (
-        run("gate", "new.json", "--against", "old.json", "-m", "f2@1", "--summary", "no/s.md").exit_code == 2
+        run("gate", "new.json", "--against", "old.json", "-m", "f2@1", "--comment", "no/s.md").exit_code == 2
     )
 
 
@@ -462,7 +461,7 @@ def test_the_name_a_result_was_saved_under_stands(run):
 
 def test_the_report_of_a_comparison_is_about_that_comparison(run):
     arguments = ("compare", "old.csv", "new.csv", "--truth", "truth.csv", "--baseline", "old", "-m", "hit@9")
-    done = run(*arguments, "--test", "wilcoxon", "--report", "page.html")
+    done = run(*arguments, "--statistic", "wilcoxon", "--report", "page.html")
     assert done.exit_code == 0, done.output
     page = Path("page.html").read_text(encoding="utf-8")
     assert "[k_beyond_lists]" in done.stdout

@@ -62,7 +62,7 @@ def test_a_manifest_makes_the_same_bytes_again(run, tmp_path):
 
 @pytest.mark.parametrize("to", ["csv", "tsv", "inter", "parquet"])
 def test_formats(run, tmp_path, to):
-    done = run("r.csv", "--how", "random_ratio", "--test", "2", "--to", to, "-o", "out", "--json")
+    done = run("r.csv", "--how", "random_ratio", "--test-share", "2", "--to", to, "-o", "out", "--json")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["counts"]["rows"]["test"] == 2
     written = tmp_path / "out" / f"test.{to}"
@@ -72,7 +72,7 @@ def test_formats(run, tmp_path, to):
         else pd.read_csv(written, sep="," if to == "csv" else "\t")
     )
     assert len(frame) == 2
-    second = run(str(written), "--how", "random_ratio", "--test", "1", "-o", "more")
+    second = run(str(written), "--how", "random_ratio", "--test-share", "1", "-o", "more")
     assert second.exit_code == 0, second.output
     assert (tmp_path / "more" / f"test.{to}").exists()
 
@@ -85,7 +85,7 @@ def test_formats(run, tmp_path, to):
         ([], 2, "Say --how"),
         (["--how", "leave_first"], 2, "leave_first"),
         (["--how", "leave_last", "--on-tie", "sometimes"], 2, "on_tie"),
-        (["--how", "random_ratio", "--test", "1.5"], 3, "--test-share 1.5"),
+        (["--how", "random_ratio", "--test-share", "1.5"], 3, "--test-share 1.5"),
         (["--how", "global_temporal", "--at", "2026-01-01"], 3, "--unit s"),
         (["--how", "leave_last", "--time", "when"], 3, "there is no column 'when'"),
         (["--how", "leave_last", "--scale", "1", "4"], 3, "--bad-rows exclude"),
@@ -136,7 +136,17 @@ def test_windows_and_unseen_users(run, tmp_path):
     assert done.exit_code == 0, done.output
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["fold-1", "fold-2"]
     done = run(
-        "r.csv", "--how", "unseen_users", "--test", "1", "--known", "0.5", "--min-user", "2", "-o", "users"
+        "r.csv",
+        "--how",
+        "unseen_users",
+        "--test-share",
+        "1",
+        "--known",
+        "0.5",
+        "--min-user",
+        "2",
+        "-o",
+        "users",
     )
     assert done.exit_code == 0, done.output
     assert {p.stem for p in (tmp_path / "users").iterdir()} >= {"train", "known", "test", "manifest"}

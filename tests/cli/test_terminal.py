@@ -221,20 +221,6 @@ def test_an_option_means_the_same_in_every_verb():
     assert not {verb for verbs in found.get("--test", {}).values() for verb in verbs} & {"split", "compare"}
 
 
-def test_options_keep_the_names_they_had(folder, tmp_path):
-    for old, new in (
-        (f"split truth.csv --how random_ratio --test 0.3 --out {tmp_path}/a --json",
-         f"split truth.csv --how random_ratio --test-share 0.3 --output {tmp_path}/b --json"),
-        ("compare popularity.json 映画の推薦モデル.json -m ndcg@5 --test sign",
-         "compare popularity.json 映画の推薦モデル.json -m ndcg@5 --statistic sign"),
-        ("inspect 7 popularity.csv --seen train.csv", "inspect 7 popularity.csv --train train.csv"),
-        ("audit train.csv truth.csv --check cold_items", "audit train.csv truth.csv --only cold_items"),
-    ):  # fmt: skip
-        texts = [re.sub(r'"(finished|started|made)".*', "", shown(folder, command)) for command in (old, new)]
-        assert texts[0] == texts[1]
-        assert len(texts[0]) > 20
-
-
 def test_a_model_does_not_rank_again_what_train_holds(folder, tmp_path):
     rng = np.random.default_rng(3)
     np.save(folder / "U.npy", rng.normal(size=(N_USERS, 4)))

@@ -167,7 +167,7 @@ def test_inspect_shows_the_items_the_network_ranks_first(ratings, kind, suffix):
         int(line.split(",")[1]) for line in train.read_text().splitlines() if line.startswith("115,")
     }  # fmt: skip
     assert len(history) == 7
-    done = call("inspect", "115", out, "--seen", train, "-k", "5", "--csv", "-q")
+    done = call("inspect", "115", out, "--train", train, "-k", "5", "--csv", "-q")
     assert done.exit_code == 0, done.output
     head, *rows = (line.split(",") for line in done.stdout.splitlines())
     shown = [(int(row[head.index("item")]), float(row[head.index("score")])) for row in rows]
@@ -204,7 +204,7 @@ def test_evaluate_and_compare_take_the_model_as_it_was_kept(ratings, kind):
         order = [ranked for ranked, _ in plain_order(out, user, without=seen[user])]
         reciprocal.append(1 / (order.index(item) + 1) if item in order else 0.0)
     assert row["value"] == pytest.approx(np.mean(reciprocal), rel=1e-9)
-    done = call("audit", train, test, "--lists", out, "--check", "popularity_baseline", "--json")
+    done = call("audit", train, test, "--lists", out, "--only", "popularity_baseline", "--json")
     findings = json.loads(done.stdout)["findings"]
     assert [finding["name"] for finding in findings] == ["popularity_baseline"]
     done = call("evaluate", "--factors", out, out, "--truth", test)
@@ -348,7 +348,7 @@ def test_every_verb_reads_the_model(world, tmp_path):
     source = load_model(knn)
     best = recsys.recommend(source, 3, users=["007"], seen=train)
     done = call(
-        "inspect", "007", knn, "--seen", train, "--items", world / "items.csv", "-k", "3", "--csv", "-q"
+        "inspect", "007", knn, "--train", train, "--items", world / "items.csv", "-k", "3", "--csv", "-q"
     )
     assert done.exit_code == 0, done.output
     head, *rows = (line.split(",") for line in done.stdout.splitlines())
@@ -359,7 +359,7 @@ def test_every_verb_reads_the_model(world, tmp_path):
     assert done.exit_code == 0, done.output
     head, row = (line.split(",") for line in done.stdout.splitlines())
     assert float(row[head.index("baseline_value")]) == value
-    done = call("audit", train, test, "--lists", knn, "--check", "popularity_baseline", "--json", "-q")
+    done = call("audit", train, test, "--lists", knn, "--only", "popularity_baseline", "--json", "-q")
     assert [finding["name"] for finding in json.loads(done.stdout)["findings"]] == ["popularity_baseline"]
     done = call(
         "report",
@@ -508,11 +508,6 @@ def test_a_damaged_or_foreign_file_is_refused_with_what_was_found(world, tmp_pat
         done = call("evaluate", tmp_path / name, world / "test.csv")
         assert done.exit_code == 3
         assert words in done.stderr
-
-
-def test_the_option_it_once_had_still_names_the_file(world, tmp_path):
-    assert call("train", "random", world / "train.csv", "--out", tmp_path / "m.npz", "-q").exit_code == 0
-    assert "--out " not in call("train", "random", "--help").stdout
 
 
 def test_factors_without_ids_are_rows_and_inspect_says_so(tmp_path):

@@ -208,7 +208,7 @@ class TestGate:
 
     def test_a_summary_never_overwrites_a_result(self, results, tmp_path):
         before = (tmp_path / "new.json").read_text()
-        failed(results("-m", "mrr", "--summary", "new.json"), 2, "would overwrite an input")
+        failed(results("-m", "mrr", "--comment", "new.json"), 2, "would overwrite an input")
         assert (tmp_path / "new.json").read_text() == before
 
     def test_json_is_json(self, run, tmp_path):
@@ -350,7 +350,7 @@ class TestReport:
         made = inspector_users(material)
         (ann,) = [user for user in made["users"] if user["id"] == "a"]
         assert [made["items"][n][0] for n in ann["had"]] == ["q", "p"]
-        shown = files("inspect", "a", "lists.csv", "--seen", "train.csv", "--csv").stdout
+        shown = files("inspect", "a", "lists.csv", "--train", "train.csv", "--csv").stdout
         assert [line.split(",")[-1] for line in shown.splitlines()[1:]] == ["q", "p"]
 
     def test_relevant_is_what_the_conventions_say(self, files):

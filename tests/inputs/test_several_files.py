@@ -355,7 +355,7 @@ def test_the_command_takes_globs_and_folders(run, tmp_path):
     shown = [run("inspect", "1", lists, "--csv", "-q").stdout for lists in ("recs", "recs/*", "whole.csv")]
     assert shown[0] == shown[1] == shown[2] != ""
     assert run("audit", "recs", "relevant/*", "--json").stdout.startswith("{")
-    done = run("split", "recs/part*", "--how", "random_ratio", "--test", "0.5", "-o", "made", "-q")
+    done = run("split", "recs/part*", "--how", "random_ratio", "--test-share", "0.5", "-o", "made", "-q")
     assert done.exit_code == 0, done.output
     made = [pd.read_csv(tmp_path / "made" / f"{side}.csv", dtype=str) for side in ("train", "test")]
     assert sorted(map(tuple, pd.concat(made).to_numpy())) == sorted(map(tuple, ROWS.astype(str).to_numpy()))

@@ -12,7 +12,7 @@ import click
 
 from recsys.cli import shared_options
 from recsys.cli.error_messages import as_options, note, print_warnings
-from recsys.cli.option_sections import VerbCommand, renamed_option
+from recsys.cli.option_sections import VerbCommand
 from recsys.cli.output import (
     check_target,
     note_cautions,
@@ -42,7 +42,7 @@ _SHORTEST_LIST = 20  # of a model, for its report
 @shared_options.metric_options
 @shared_options.file_options_for("files of lists", "--truth")
 @shared_options.data_options
-@renamed_option("--statistic", "test", was="--test", type=click.Choice(TESTS), default="t", show_default=True,
+@click.option("--statistic", "test", type=click.Choice(TESTS), default="t", show_default=True,
                 help="The paired test.")  # fmt: skip
 @click.option("--correction", type=click.Choice([*CORRECTIONS, "max-t"]), default="holm", show_default=True,
               help="Over all models and metrics.")  # fmt: skip

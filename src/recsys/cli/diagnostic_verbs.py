@@ -11,7 +11,7 @@ import click
 
 from recsys.cli import shared_options
 from recsys.cli.error_messages import FAILED, note, print_warnings
-from recsys.cli.option_sections import VerbCommand, renamed_option
+from recsys.cli.option_sections import VerbCommand
 from recsys.cli.output import print_csv, print_json, print_page, print_table
 from recsys.cli.shared_options import FileOptions
 from recsys.errors import ColumnError, FileError, InputError, RecsysError
@@ -34,7 +34,7 @@ from recsys.errors import ColumnError, FileError, InputError, RecsysError
 @shared_options.preset_option
 @click.option("--set", "changes", multiple=True, metavar="DECISION=VALUE",
               help="Change one decision, such as relevant_from=4; repeatable.")  # fmt: skip
-@renamed_option("--only", "checks", was="--check", multiple=True, metavar="CHECK",
+@click.option("--only", "checks", multiple=True, metavar="CHECK",
                 help="Run this check only; repeatable.")  # fmt: skip
 @click.option("--fail-on", type=click.Choice(["error", "warning", "info"]), default="error",
               show_default=True,
@@ -144,7 +144,7 @@ def _read_catalogue(path: str, files: FileOptions) -> Any:
 @click.argument("who", metavar="USER")
 @click.argument("lists", metavar="LISTS")
 @click.option("--truth", metavar="FILE", help="What was relevant: hits are marked.")
-@renamed_option("--train", "seen", was="--seen", metavar="FILE",
+@click.option("--train", "seen", metavar="FILE",
                 help="What users had before: shown below, not ranked again by a model.")  # fmt: skip
 @click.option("--items", metavar="FILE", help="Table of the items: names and whatever is known about them.")
 @click.option("-k", "k", type=click.IntRange(min=1), default=10, show_default=True, help="How many items.")

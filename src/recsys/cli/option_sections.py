@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import click
 
 # An option means the same in every verb, so it has its heading here once; others come first, as "Options".
@@ -55,22 +52,3 @@ class VerbCommand(click.Command):
             if own:
                 with formatter.section(section):  # descriptions begin in one column under all headings
                     formatter.write_dl([(name.ljust(widest), text) for name, text in own], col_max=widest)
-
-
-class _RenamedOption(click.Option):
-    """An option that is also known by the names it once had, which its help does not show."""
-
-    def __init__(self, *names: Any, was: str, **attributes: Any) -> None:
-        super().__init__(*names, **attributes)
-        self.was = was
-
-    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
-        shown = self.opts
-        self.opts = [*shown, self.was]
-        super().add_to_parser(parser, ctx)
-        self.opts = shown
-
-
-def renamed_option(*names: str, was: str, **attributes: Any) -> Callable[[Any], Any]:
-    """A click option that the name it had, `was`, still means."""
-    return click.option(*names, cls=_RenamedOption, was=was, **attributes)

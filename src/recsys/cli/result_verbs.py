@@ -12,7 +12,7 @@ import click
 
 from recsys.cli import shared_options
 from recsys.cli.error_messages import FAILED, note, print_warnings
-from recsys.cli.option_sections import VerbCommand, renamed_option
+from recsys.cli.option_sections import VerbCommand
 from recsys.cli.output import check_target, print_csv, print_json, print_page
 from recsys.cli.shared_options import FileOptions, MetricOptions, chosen_conventions
 from recsys.errors import FileError
@@ -86,7 +86,7 @@ def explain_command(
 @click.option("--better", is_flag=True, help="Require that it is shown to be better.")
 @click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True,
               help="Of the one-sided bounds.")  # fmt: skip
-@renamed_option("--comment", was="--summary", type=_FILE, metavar="FILE",
+@click.option("--comment", type=_FILE, metavar="FILE",
                 help="Write a Markdown comment on the change: verdict, table, what to do.")  # fmt: skip
 @click.option("--markdown", is_flag=True, help="Print Markdown.")
 @shared_options.json_option

@@ -14,7 +14,7 @@ import click
 
 from recsys.cli import shared_options
 from recsys.cli.error_messages import as_options, print_warnings
-from recsys.cli.option_sections import VerbCommand, renamed_option
+from recsys.cli.option_sections import VerbCommand
 from recsys.cli.output import print_json
 from recsys.cli.shared_options import column_option, combine_options, format_option
 
@@ -48,7 +48,7 @@ def _value_option(name: str, text: str, metavar: str) -> Callable[[Any], Any]:
 
 
 _amounts = combine_options(
-    renamed_option("--test-share", was="--test", metavar="SHARE", callback=_number_or_text,
+    click.option("--test-share", metavar="SHARE", callback=_number_or_text,
                    help="Share to test (0.2), or number of rows (or users)."),
     _value_option("validation", "Share or number for validation.", "SHARE"),
     click.option("-n", "n_last", type=click.IntRange(min=1), metavar="N",
@@ -58,7 +58,7 @@ _amounts = combine_options(
     _value_option("validation-at", "global_temporal: when the validation begins.", "TIME"),
     click.option("--folds", type=click.IntRange(min=1), metavar="N",
                  help="k_fold, leave_last_folds: how many."),
-    renamed_option("--split-by", was="--by", metavar="WHAT",
+    click.option("--split-by", metavar="WHAT",
                    help="k_fold: rows, user_rows or users. unseen_users: random or time."),
     _value_option("length", "rolling_windows: how long a test window is: 7d, or a number.", "LENGTH"),
     click.option("--windows", type=click.IntRange(min=1), metavar="N", help="rolling_windows: how many."),
@@ -124,7 +124,7 @@ class SplitCommand(VerbCommand):
 @click.command("split", cls=SplitCommand)
 @click.argument("file", metavar="FILE")
 @click.option("--how", metavar="HOW", help="Which way; see above.")
-@renamed_option("-o", "--output", "folder", was="--out", required=True, type=click.Path(path_type=Path),
+@click.option("-o", "--output", "folder", required=True, type=click.Path(path_type=Path),
                 metavar="FOLDER",
                 help="For the parts and manifest.json; created if missing, must be empty.")  # fmt: skip
 @click.option("--rerun", "manifest", type=click.Path(path_type=Path, dir_okay=False), metavar="MANIFEST",

@@ -16,7 +16,7 @@ import click
 
 from recsys.cli import shared_options
 from recsys.cli.error_messages import note, print_warnings
-from recsys.cli.option_sections import VerbCommand, renamed_option
+from recsys.cli.option_sections import VerbCommand
 from recsys.cli.output import check_target, print_result, progress_bar
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _SUFFIXES = (".npz", ".safetensors")
-_output_option = renamed_option(
-    "-o", "--output", was="--out", required=True, type=_FILE, metavar="FILE",
+_output_option = click.option(
+    "-o", "--output", required=True, type=_FILE, metavar="FILE",
     help="Where the model goes: .npz or .safetensors.",
 )  # fmt: skip
 _reading_options = shared_options.combine_options(
