@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from recsys.compat.rectools import calc_metrics
-from recsys.errors import ColumnError, InputError, RecsysWarning
+from recsys.errors import ColumnError, DuplicateError, InputError, RecsysWarning
 
 RECO = pd.DataFrame({"user_id": ["u", "u", "v"], "item_id": ["a", "b", "a"], "rank": [1, 3, 1]})
 INTERACTIONS = pd.DataFrame({"user_id": ["u", "w"], "item_id": ["b", "a"]})
@@ -117,6 +117,42 @@ def test_lists_of_other_models_are_one_number_each():
     }
     with pytest.raises(InputError, match="Intersection needs ref_reco"):
         calc_metrics(asked, RECO, ref_reco={})
+
+
+def test_a_reference_or_a_list_without_an_item_in_its_first_places_has_no_intersection():
+    asked = {"same": metric("Intersection", 2, ref_k=None)}
+    for reco, reference in ((RECO, RECO[:0]), (RECO.assign(rank=[5, 6, 7]), RECO), (RECO[:0], RECO)):
+        assert math.isnan(calc_metrics(asked, reco, ref_reco=reference)["same"])
+    assert calc_metrics(asked, RECO, ref_reco=RECO.assign(rank=[5, 6, 7])) == {"same": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("ranks", "error"), [([1, 1, 1], DuplicateError), ([0, 1, 2], InputError), ([1.5, 2, 1], InputError)]
+)
+@pytest.mark.parametrize(
+    "asked",
+    [metric("Recall"), metric("PAP", insufficient_handling="ignore"), metric("Serendipity")],
+    ids=["recall", "pap", "serendipity"],
+)
+def test_ranks_that_are_not_places_are_refused(asked, ranks, error):
+    reco = RECO.assign(rank=ranks)
+    with pytest.raises(error, match="rank"):
+        calc_metrics({"m": asked}, reco, INTERACTIONS, INTERACTIONS, ["a", "b"])
+    with pytest.raises(error, match="rank"):
+        calc_metrics({"m": metric("Intersection", ref_k=None)}, RECO, ref_reco=reco)
+
+
+def test_a_gap_in_the_ranks_is_a_place_that_holds_another_item():
+    """RecTools 0.19 excludes v, whose list has one other item, and not u, whose list has four with gaps."""
+    reco = pd.DataFrame(
+        {"user_id": ["u", "u", "v", "v"], "item_id": ["a", "b", "a", "b"], "rank": [1, 5, 1, 2]}
+    )
+    truth = pd.DataFrame({"user_id": ["u", "u", "v", "v"], "item_id": ["b", "z", "b", "z"]})
+    for name in ("PartialAUC", "PAP"):
+        asked = {how: metric(name, 3, insufficient_handling=how) for how in ("ignore", "exclude")}
+        assert calc_metrics(asked, reco, truth) == {"ignore": pytest.approx(1 / 6), "exclude": 0.0}
+        asked = {"exclude": metric(name, 5, insufficient_handling="exclude")}
+        assert math.isnan(calc_metrics(asked, reco, truth)["exclude"])
 
 
 def test_distances_are_those_of_the_calculator():

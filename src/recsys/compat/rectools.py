@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
-from recsys.errors import ColumnError, InputError, RecsysWarning, warn
+from recsys.errors import ColumnError, DuplicateError, InputError, RecsysWarning, warn
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.results import Evaluation
 from recsys.metrics.registry import Request
@@ -116,14 +116,34 @@ class _Tables:
 
     def references(self) -> dict[str, Any]:
         """The lists of other models, by what they add to the name of a result."""
-        if self._references is None or not len(self._references):
+        if self._references is None or (isinstance(self._references, Mapping) and not self._references):
             raise InputError("Intersection needs ref_reco.", hint="Pass ref_reco= to calc_metrics.")
         if isinstance(self._references, Mapping):
             return {f"_{name}": table for name, table in self._references.items()}
         return {"": self._references}
 
 
-def _places(reco: pd.DataFrame, truth: pd.DataFrame, n_places: int) -> tuple[Array, pd.DataFrame]:
+def _check_ranks(name: str, table: pd.DataFrame) -> None:
+    """Refuse ranks that are not places of a list: below 1, between two places, or twice for a user."""
+    ranks = table[_RANK]
+    wrong = ranks[~((ranks >= 1) & (ranks == ranks.round()))].tolist()
+    if wrong:
+        hint = "Ranks are whole numbers from 1, the best item."
+        raise InputError(f"{name} holds the rank {wrong[0]!r}.", table=name, column=_RANK, hint=hint)
+    shared = table.loc[table.duplicated([_USER, _RANK]), [_USER, _RANK]].to_numpy().tolist()
+    if shared:
+        user, rank = shared[0]
+        raise DuplicateError(
+            f"{name} holds two items of user {user!r} at rank {rank}.",
+            table=name,
+            column=_RANK,
+            hint="Give each item of a user a rank of its own.",
+        )
+
+
+def _places(
+    reco: pd.DataFrame, truth: pd.DataFrame, n_places: int, table: str = "reco"
+) -> tuple[Array, pd.DataFrame]:
     """One row of item codes for each user of the truth, best first, and the codes that are relevant.
 
     These come as user (the row), item and rank, NaN where the list lacks the item.
@@ -132,6 +152,7 @@ def _places(reco: pd.DataFrame, truth: pd.DataFrame, n_places: int) -> tuple[Arr
 
     users = pd.Index(truth[_USER].unique())
     shown = reco.loc[reco[_USER].isin(users), _COLUMNS]
+    _check_ranks(table, shown)
     shown = shown.assign(time=shown.groupby([_USER, _ITEM]).cumcount())
     pairs = truth[[_USER, _ITEM]].drop_duplicates()
     wanted = pairs.merge(shown, how="left", on=[_USER, _ITEM]).fillna({"time": 0})
@@ -181,8 +202,11 @@ def _partial_auc(metric: Any, tables: _Tables) -> Iterator[tuple[str, float]]:
         }
     )
     if metric.insufficient_handling != "ignore":  # lists that lack relevant items and k others
-        n_others = np.bincount(pd.Index(truth[_USER].unique()).get_indexer(own[_USER]), minlength=len(lists))
-        n_others -= np.bincount(wanted["user"][wanted[_RANK].notna()], minlength=len(lists))
+        users = pd.Index(truth[_USER].unique())
+        n_listed = own.groupby(_USER)[_RANK].max().reindex(users, fill_value=0)  # gaps are others
+        n_others = n_listed.to_numpy() - np.bincount(
+            wanted["user"][wanted[_RANK].notna()], minlength=len(lists)
+        )
         short = np.intersect1d(missing["user"], np.flatnonzero(n_others < metric.k))
         if len(short) and metric.insufficient_handling == "raise":
             raise InputError(
@@ -255,7 +279,11 @@ def _intersection(metric: Any, tables: _Tables) -> Iterator[tuple[str, float]]:
     """The recall of what is shown in the lists of another model."""
     ref_k = metric.k if metric.ref_k is None else metric.ref_k
     for ending, reference in tables.references().items():
-        lists, truth = _places(reference, tables.shown(metric.k), ref_k)
+        shown = tables.shown(metric.k)
+        if reference.empty or shown.empty:  # the mean over no user
+            yield ending, math.nan
+            continue
+        lists, truth = _places(reference, shown, ref_k, "ref_reco")
         yield ending, _evaluate(lists, truth, f"recall@{ref_k}")[f"recall@{ref_k}"]
 
 
