@@ -47,6 +47,34 @@ def test_a_user_whose_events_share_one_time_has_no_last():
         splits.leave_last(tied, on_tie="error")
 
 
+def test_one_row_of_each_user_is_left_out_where_times_are_equal():
+    tied = frame(timestamp=[7, 7, 7, 1, 5, 9])
+    split = splits.leave_one_out(tied)
+    assert split.test["item"].tolist() == [tied["item"][2], tied["item"][4]]
+    assert split.counts["ties_at_border"] == 1
+    again = splits.rerun(split.manifest, tied)
+    assert again.test.equals(split.test)
+    together = splits.leave_one_out(tied, on_tie="together")
+    assert splits.rerun(together.manifest, tied).test.equals(together.test)
+    assert len(splits.leave_one_out(tied, validation=1, short="train").rows("test")) == 1
+
+
+def test_folds_need_a_user_with_enough_rows():
+    with pytest.raises(
+        SplitError, match=r"fold 1 of 3 has no row: no user has more than 2\. Use fewer folds"
+    ):
+        list(splits.leave_last_folds({"ann": ["a", "b"]}, 3, 1))
+
+
+@pytest.mark.shared
+def test_leave_one_out_leaves_out_one_row_of_each_user_of_ml_100k(shared_dir):
+    data = pd.read_parquet(shared_dir / "data" / "ml-100k" / "interactions.parquet")
+    split = splits.leave_one_out(data)
+    assert (len(split.test), split.test["user"].nunique()) == (943, 943)
+    newest = data.groupby("user")["timestamp"].transform("max").to_numpy()
+    assert (data["timestamp"].to_numpy() == newest)[split.rows("test")].all()
+
+
 @pytest.mark.parametrize("test", [0.0, 1.0, -0.1, 1.5, float("nan"), 0, -3, True, "0.2", None])
 def test_fractions_out_of_range(test):
     for make in (splits.random_ratio, splits.per_user_ratio, splits.per_user_temporal, splits.unseen_users):

@@ -90,15 +90,18 @@ def ties_at_the_border(e: Evidence) -> CheckResult:
     users = sorted_unique(e.test.user[tied])
     if len(users) == 0:
         return None
+    newest = e.times[0] == e.last_train_time[e.train.user]
+    n_left = int((newest & np.isin(e.train.user, users)).sum())
     return Finding(
         "ties_at_the_border",
         "warning",
         f"for {len(users):,} of {len(e.test_users):,} users a test event has the same time as their "
-        f"newest training event ({int(tied.sum()):,} events): which came first is not in the data",
+        f"newest training event ({int(tied.sum()):,} events, and {n_left:,} of the same times in train): "
+        "which came first is not in the data",
         len(users),
         e.first_names(e.users, users),
         "Keep equal times together (on_tie='together' in recsys.splits), or say how they are ordered.",
-        {"events": int(tied.sum())},
+        {"events": int(tied.sum()), "left_in_train": n_left},
     )
 
 

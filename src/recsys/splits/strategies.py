@@ -120,10 +120,19 @@ def leave_one_out(
 ) -> Split:
     """One row per user: the last by time, or a drawn one (which="random"); validation=1 holds out one more.
 
-    A user with a single row cannot be on both sides and is excluded and counted (`short=`).
+    Here alone the default is on_tie="row_order": of rows of equal time the later row is the last, so that one
+    row of each user is held out. What is tied with it stays in train; `recsys.audit` counts such rows. A user
+    with a single row cannot be on both sides and is excluded and counted (`short=`).
+
+    >>> data = np.array([[1, 7, 10], [1, 9, 20], [1, 8, 20]])
+    >>> leave_one_out(data, columns={"user": 0, "item": 1, "time": 2}).test.tolist()
+    [[1, 8, 20]]
     """
     check_choice(which, "which", ("last", "random"))
-    parameters = {"which": which, "validation": validation}
+    parameters: dict[str, Any] = {"which": which, "validation": validation}
+    if which == "last":
+        options = {"on_tie": "row_order", **options}
+        parameters["on_tie"] = options["on_tie"]  # a manifest says it, whatever the default elsewhere
     amounts = (1, check_amount(validation, "validation", optional=True))
     job = Job("leave_one_out", data, parameters, options, timed=which == "last")
     return _split_per_user(job, amounts, by_time=which == "last")
@@ -165,6 +174,11 @@ def leave_last_folds(
         rows, job.notes = np.arange(job.size), {}
         for _ in range(n_folds - 1 - at):
             rows = rows[job.cut(user[rows], len(ids), (n, 0), by_time=True, subset=rows) == TRAIN]
+            if len(rows) == 0:
+                raise SplitError(
+                    f"fold {at + 1} of {n_folds} has no row: no user has more than {n * (n_folds - 1 - at)}.",
+                    hint=f"Use fewer folds than {n_folds}, or a smaller n=.",
+                )
         side: Side = np.full(job.size, reason_code(job.reasons, "after the fold"), dtype=np.int8)
         side[rows] = _cut_each_user(job, rows, amounts)
         return job.build_split(side, *_extra_parts(amounts), fold=at)
@@ -600,6 +614,8 @@ def leave_one_out_matrices(matrix: Any, *, seed: int = 0) -> LeaveOneOutMatrices
             hint="Pass a users x items array or sparse matrix.",
         )
     stored = as_csr(matrix, table="matrix").copy() if hasattr(matrix, "tocsr") else csr_array(matrix)
+    if stored.dtype.kind == "f" and np.isnan(stored.data).any():
+        raise InputError("the matrix holds NaN.", table="matrix", hint="Write 0 where there is no entry.")
     n_stored = stored.nnz
     stored.sum_duplicates()
     if stored.nnz < n_stored:
