@@ -230,9 +230,12 @@ def test_cautions_are_typed_and_kept() -> None:
     )
     with pytest.warns(ZeroVarianceWarning):
         assert np.isnan(paired_t(np.zeros(5)).p_value)
+    skewed = rng.exponential(size=600) - 1.0
     for test in (wilcoxon, sign_test):
         with pytest.warns(RankTestWarning, match="type-1"):
-            test(rng.normal(size=600))
+            test(skewed)
+    for shift in (0.0, 0.5):  # a rank test and a test of the mean agree on symmetric differences
+        assert wilcoxon(rng.normal(shift, size=600)).notes == ()
     with pytest.warns(SkewWarning):
         sign_flip(np.where(rng.random(1000) < 0.03, 1.0, -0.03), n_resamples=99)
     with pytest.warns(UnpairedWarning, match="1 of 4"):

@@ -118,7 +118,12 @@ def test_the_t_test_takes_the_sample_names_of_both_documents(per_user):
     model, base = per_user
     tester = StatisticalTester(significance_level=0.01)
     positional = tester.paired_t_test(model, base, "greater")
-    assert positional == tester.paired_t_test(model_scores=model, baseline_scores=base, alternative="greater")
+    named = tester.paired_t_test(model_scores=model, baseline_scores=base, alternative="greater")
+    turned = {"mean_improvement", "cohens_d", "cohens_d_kind"}
+    assert {key for key in positional if positional[key] != named[key]} == turned
+    assert named["mean_improvement"] == named["mean_diff"] == positional["mean_diff"] > 0
+    assert named["cohens_d"] == -positional["cohens_d"] > 0
+    assert paired_t_test(baseline_scores=base, model_scores=model)["mean_improvement"] == named["mean_diff"]
     assert positional == tester.paired_t_test(metrics_a=model, metrics_b=base, alternative="greater")
     assert positional["mean_diff"] == -positional["mean_improvement"] == pytest.approx((model - base).mean())
     assert positional["std_diff"] == pytest.approx((model - base).std(ddof=1), rel=1e-12)
@@ -188,8 +193,9 @@ def test_wilcoxon_agrees_with_scipy(per_user, alternative):
     theirs = stats.wilcoxon(*per_user, alternative=alternative, method="approx", correction=True)
     assert with_ties["p_value"] == pytest.approx(theirs.pvalue, rel=1e-10)
     assert with_ties["w_plus"] + with_ties["w_minus"] == with_ties["n"] * (with_ties["n"] + 1) / 2
+    tester.wilcoxon_test(np.arange(600.0), np.arange(600.0)[::-1] + 0.5)  # symmetric: as the t-test decides
     with pytest.warns(RankTestWarning):
-        tester.wilcoxon_test(np.arange(600.0), np.arange(600.0)[::-1] + 0.5)
+        tester.wilcoxon_test(np.random.default_rng(0).exponential(size=600), np.ones(600))
 
 
 def test_sign_test_counts_and_has_a_dead_zone():
