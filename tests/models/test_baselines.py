@@ -30,6 +30,52 @@ def test_popularity_ranks_by_number_then_by_id(counts, data):
     assert got[7] == expected
 
 
+class TestFallback:
+    """Users with few interactions get what is popular."""
+
+    users, items = (np.random.default_rng(0).standard_normal(shape) for shape in ((5, 3), (7, 3)))
+
+    @property
+    def train(self):
+        return {0: [0, 1, 2], 1: [3], 2: [3, 4, 0], 3: [0, 3, 5], 6: [5]}
+
+    def test_the_others_keep_the_ranking_of_the_model(self):
+        model = recsys.Factors(self.users, self.items)
+        mixed = baselines.with_fallback(model, self.train)
+        own, got = lists_of(model, 7), lists_of(mixed, 7)
+        assert {user for user in own if own[user] == got[user]} == {0, 2, 3}
+        popular = [0, 3, 5, 1, 2, 4, 6]
+        assert {user for user in got if got[user] == popular} == {1, 4, 5, 6}
+        everyone = baselines.with_fallback(model, self.train, below=1)
+        assert lists_of(everyone, 7)[1] == own[1]
+        sold = baselines.with_fallback(model, self.train, fallback=np.arange(7.0))
+        assert lists_of(sold, 3)[1] == [6, 5, 4]
+
+    def test_it_is_what_two_evaluations_would_give(self):
+        model = recsys.Factors(self.users, self.items)
+        truth = {0: {5}, 1: {0}, 4: {3}}
+        value = recsys.evaluate(baselines.with_fallback(model, self.train), truth, "mrr", seen=self.train)
+        popular = baselines.popularity(
+            baselines.training_counts(self.train, catalogue=range(7)), users=[1, 4]
+        )
+        own = {user: items for user, items in self.train.items() if user < 5}
+        parts = recsys.evaluate(model, {0: {5}}, "mrr", seen=own)["mrr"]
+        rest = recsys.evaluate(popular, {1: {0}, 4: {3}}, "mrr", seen=own)["mrr"]
+        assert value["mrr"] == pytest.approx((parts + 2 * rest) / 3)
+
+    def test_ids_biases_and_users_nobody_knows(self):
+        ids, names = list("abcde"), [f"i{item}" for item in range(7)][::-1]
+        bias = np.arange(7.0)
+        model = recsys.Factors(self.users, self.items, user_ids=ids, item_ids=names, item_bias=bias)
+        train = {"a": ["i0", "i1", "i2"], "b": ["i1"], "z": ["i1"]}
+        mixed = baselines.with_fallback(model, train)
+        assert lists_of(mixed, 7, users=["a"]) == lists_of(model, 7, users=["a"])
+        assert lists_of(mixed, 2, users=["b", "z"]) == {"b": ["i1", "i0"], "z": ["i1", "i0"]}
+        assert recsys.evaluate(mixed, {"new": {"i1"}}, "hit@1")["hit@1"] == 1.0
+        with pytest.raises(InputError):
+            baselines.with_fallback(recsys.Factors(self.users, self.items), train)
+
+
 @given(st.lists(st.integers(0, 6), max_size=30))
 def test_the_head_is_the_cut_between_levels_nearest_to_a_fifth(counts):
     occur = [n for n in counts if n > 0]

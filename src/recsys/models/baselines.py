@@ -24,7 +24,7 @@ from recsys.inputs.timestamps import UNITS, read_times, to_seconds
 from recsys.models.rerankers import rows_of_history, unit_rows, user_profiles
 from recsys.ranks.sources import Factors, RandomScores, Scores
 from recsys.stats.inference_results import to_floats
-from recsys.types import Array, Bool, Float, Ids, Int, Interactions
+from recsys.types import Array, Bool, Float, Ids, Int, Interactions, count_entries
 
 __all__ = [
     "ItemScores",
@@ -35,6 +35,7 @@ __all__ = [
     "shuffled",
     "similar_items",
     "training_counts",
+    "with_fallback",
 ]
 
 _HEAD = 0.2  # the share of the items that the head is cut to
@@ -205,6 +206,50 @@ def _numbers(given: Any) -> Float:
     if values.ndim != 1:
         raise InputError(f"popularity came with shape {values.shape}, expected one number per item.")
     return values
+
+
+def with_fallback(model: Factors, train: Any, *, below: int = 3, fallback: Any = None) -> Factors:
+    """The model for users with enough training interactions, popularity for all others.
+
+    The others are users with fewer than `below` and users that only `train` knows; if there are any and the
+    model has ids, users in neither, too.
+
+    Args:
+        model: user and item factors.
+        train: the training interactions.
+        below: a user with fewer of them gets the fallback.
+        fallback: {item: number}, or one number per item; by default how often each item was taken in `train`.
+
+    >>> import recsys
+    >>> model = Factors([[1.0], [1.0]], [[0.1], [0.3], [0.2]])
+    >>> mixed = with_fallback(model, {0: [0, 1, 2], 1: [0], 2: [0]})
+    >>> recsys.recommend(mixed, 1).codes.tolist()
+    [1, 0, 0]
+    """
+    known = read_interactions(train, table="train")
+    model.check_ids(known, "train", users=False)
+    users, items = model.user_rows, model.item_rows
+    own_ids = items.ids.values[items.rank]
+    scores = training_counts(known, catalogue=own_ids.tolist()) if fallback is None else fallback
+    popular = popularity(scores, users=[0])
+    by_row = np.asarray(popular.items, dtype=np.float64)[popular.item_rows.row_of(own_ids)]
+    if users.named:
+        ids = np.union1d(users.ids.values, known.cases.values)
+    else:
+        known.cases.same_kind(Ids(np.arange(1)), what="user")
+        ids = np.arange(max(users.size, int(known.cases.values.max(initial=-1)) + 1))
+    row, warm = users.row_of(ids), count_entries(known, Ids(ids)) >= below
+    warm &= row >= 0
+    bias = 0.0 if model.item_bias is None else np.asarray(model.item_bias, dtype=np.float64)
+    parts = [np.where(warm[:, None], model.users[row], 0.0), warm[:, None] * 1.0, ~warm[:, None] * 1.0]
+    own = [model.items, np.broadcast_to(bias, len(by_row))[:, None], by_row]
+    mixed = Factors(
+        np.hstack(parts),
+        np.hstack(own),
+        user_ids=ids if users.named else None,
+        item_ids=own_ids if items.named else None,
+    )
+    return mixed if warm.all() or not users.named else mixed.for_anybody(int(np.argmin(warm)))
 
 
 def shuffled(
