@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from recsys.analysis.users import lower_is_better
-from recsys.evaluation.results import Evaluation
+from recsys.evaluation.results import Evaluation, evaluation_of
 from recsys.inputs import read_interactions, read_lists
 from recsys.models.baselines import item_scores_of
 from recsys.types import Array, Bool, Float, Ids, Int, Interactions, Lists, count_entries
@@ -50,7 +50,7 @@ def failure_cases(
     """Cold-start users, niche items and the worst users with a reason.
 
     Args:
-        evaluation: what was evaluated.
+        evaluation: what was evaluated: an evaluation, the path of one, or results that carry theirs.
         train: the training interactions.
         truth: the test set that was evaluated against.
         lists: the recommendations, for how often niche items are shown.
@@ -73,6 +73,7 @@ def failure_cases(
     """
     import pandas as pd
 
+    evaluation = evaluation_of(evaluation)
     name = next(iter(evaluation)) if metric is None else metric
     train_rows, truth_rows = read_interactions(train, table="train"), read_interactions(truth)
     list_rows = None if lists is None else read_lists(lists)
@@ -116,6 +117,7 @@ def worst_users(
 
     The arguments are those of failure_cases.
     """
+    evaluation = evaluation_of(evaluation)
     name = next(iter(evaluation)) if metric is None else metric
     train_rows, truth_rows = read_interactions(train, table="train"), read_interactions(truth)
     users = _user_frame(evaluation, name, train_rows, truth_rows, niche_item)
@@ -209,8 +211,9 @@ def cold_shares(lists: Any, item_counts: Any, below: float = 5) -> Float:
     >>> cold_shares({0: [1, 2], 1: [0]}, [9, 0, 4], below=5).tolist()
     [1.0, 0.0]
     """
-    cold, _ = _cold_and_all_ids(item_counts, below)
+    cold, all_ids = _cold_and_all_ids(item_counts, below)
     rows = read_lists(lists)
+    Ids(all_ids).same_kind(rows.items, what="item")
     cold_ids = set(cold.tolist())
     is_cold = np.array([item in cold_ids for item in rows.items.values.tolist()], dtype=bool)[rows.codes]
     case = np.repeat(np.arange(len(rows.cases)), rows.sizes).astype(np.int64)

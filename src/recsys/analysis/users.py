@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from recsys.errors import InputError
-from recsys.evaluation.results import Evaluation
+from recsys.errors import InputError, RecsysWarning, warn
+from recsys.evaluation.results import Evaluation, evaluation_of
 from recsys.inputs import read_interactions
+from recsys.inputs.ids import encode, ids_from_sequence
 from recsys.stats.inference_results import to_floats
 from recsys.types import Array, Bool, Ids, Int, count_entries
 
@@ -83,6 +84,12 @@ def activity_of(ids: Array, counts: Any) -> Int:
     if not (is_mapping and all(isinstance(n, numbers) for n in dict(counts).values())):
         return count_entries(read_interactions(counts, table="train"), Ids(ids))
     by_user = {(k.item() if isinstance(k, np.generic) else k): int(v) for k, v in counts.items()}
+    users = ids_from_sequence(list(by_user), table="counts", column="user")
+    known, _ = encode(users, table="counts", column="user")
+    known.same_kind(Ids(ids), what="user")
+    if not is_sequence and len(ids) and by_user and (known.code_of(ids) < 0).all():
+        found = f"the counts name {len(by_user):,} users"
+        warn(RecsysWarning, f"{found}, and none of the {len(ids):,} evaluated ones.")
     return np.array([by_user.get(user, 0) for user in ids.tolist()], dtype=np.int64)
 
 
@@ -102,6 +109,7 @@ def by_activity(
     >>> {name: row["hit@1"] for name, row in by_activity(result, {1: 2, 2: 4, 3: 90}).items()}
     {'low': 1.0, 'medium': 0.0, 'high': 1.0}
     """
+    evaluation = evaluation_of(evaluation)
     groups = _activity_groups(activity_of(evaluation.per_case.ids, counts), bins)
     values = evaluation.values_by(groups)
     columns = evaluation.per_case.columns
@@ -143,7 +151,7 @@ def per_user_distribution(evaluation: Evaluation, metric: str, *, bins: int = 20
     >>> made["counts"].tolist(), made["n_at_zero"], made["mean"]
     ([1, 1], 1, 0.5)
     """
-    return distribution(evaluation.values_of(metric), bins=bins)
+    return distribution(evaluation_of(evaluation).values_of(metric), bins=bins)
 
 
 def distribution(values: Any, *, bins: int = 20) -> dict[str, Any]:
@@ -187,6 +195,7 @@ def losing_users(
     """
     import pandas as pd
 
+    winner, other = evaluation_of(winner), evaluation_of(other)
     sides = [pd.Series(e.values_of(metric), index=e.per_case.ids) for e in (winner, other)]
     both = pd.concat(sides, axis=1, keys=["winner", "other"])
     paired = both.dropna()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recsys.errors import InputError, NoRowsError
-from recsys.evaluation.results import Evaluation, load
+from recsys.evaluation.results import Evaluation, evaluation_of
 from recsys.metrics.registry import Request
 from recsys.ranks.sources import is_model_path
 from recsys.stats.pairing import Aligned, align
@@ -22,15 +22,14 @@ if TYPE_CHECKING:
 
 
 def loaded(result: Any) -> Any:
-    """The result that was saved, if this is a path; else what was given."""
-    if not isinstance(result, str | os.PathLike):
-        return result
-    if is_model_path(Path(result)) and Path(result).is_file():
+    """The result that was saved, if this is a path, or that other results carry; else what was given."""
+    is_path = isinstance(result, str | os.PathLike)
+    if is_path and is_model_path(Path(result)) and Path(result).is_file():
         raise InputError(
             f"{result} holds a model, and results are compared.",
             hint="Evaluate it first: recsys.evaluate(path, truth), or recsys compare --truth FILE.",
         )
-    return load(result)
+    return evaluation_of(result)
 
 
 def check_rows(name: str, result: Evaluation) -> None:

@@ -706,6 +706,13 @@ def plain_name(name: str) -> str:
     return re.sub(r"[^\w\-. :/]", "_", readable)
 
 
+def evaluation_of(result: Any) -> Any:
+    """The evaluation itself: of a path where one was saved, or of results that carry theirs."""
+    if isinstance(result, str | os.PathLike):
+        return load(result)
+    return result if isinstance(result, Evaluation) else getattr(result, "evaluation", result)
+
+
 def load(path: str | os.PathLike[str]) -> Evaluation:
     """Read a saved evaluation; the result the file states must follow from its values.
 
