@@ -4,7 +4,8 @@
 
 Prints the comparison and writes it to reports/cf_vs_hybrid_comparison.csv. The model is a folder with
 *_U.npy and *_V.npy, an .npz or a .safetensors file; embeddings are .pt, .npy, .npz or .safetensors, one row
-per item. Nothing is unpickled.
+per item. If they have `product_ids`, a JSON file with `idx_to_item` or `item_to_idx` says which item of the
+model each is: beside the model, beside the data, or --mappings. Nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 import pandas as pd
 
 from recsys.analysis import improvement
-from recsys.cf.evaluation.loading import load_cf_model, load_embeddings, load_test_data
+from recsys.cf.evaluation.loading import load_cf_model, load_embeddings, load_item_rows, load_test_data
 from recsys.cf.evaluation.translation import read_history, read_truth
 from recsys.cf.metrics import compute_all_user_profiles, evaluate_hybrid_model, evaluate_with_reranking
 from recsys.errors import RecsysError
@@ -29,6 +30,7 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     add("--cf-model", required=True, help="folder or file with the user and item factors")
     add("--bert-embeddings", required=True, help="item embeddings, in the order of the item factors")
     add("--test-data", default="data/processed", help="folder with train and test tables (u_idx, i_idx)")
+    add("--mappings", type=Path, help="JSON file with idx_to_item or item_to_idx (default: beside the model)")
     add("--alpha", type=float, default=0.7, help="share of CF in the blend, 1 is CF alone (default 0.7)")
     add("--diversity", type=float, default=0.0, help="strength of MMR from 0 to 1 (default 0: none)")
     add("--k", type=int, default=10, help="length of the lists (default 10)")
@@ -41,7 +43,10 @@ def compare(args: argparse.Namespace) -> pd.DataFrame:
     """One row for each evaluation and one for the improvement in percent."""
     data = load_test_data(args.test_data)
     users, items = load_cf_model(args.cf_model, needs=(read_truth(data), read_history(data.user_pos_train)))
-    rows, item_to_idx = load_embeddings(args.bert_embeddings)
+    model = Path(args.cf_model)
+    places = [model if model.is_dir() else model.parent, Path(args.test_data)]
+    item_rows = load_item_rows(*(places if args.mappings is None else [args.mappings]))
+    rows, item_to_idx = load_embeddings(args.bert_embeddings, item_rows, n_items=len(items))
     settings = {"item_to_idx": item_to_idx, "k": args.k, "cold_threshold": args.cold_threshold}
     print("Evaluating pure CF...", file=sys.stderr)
     pure = evaluate_hybrid_model(users, items, rows, data, user_profiles=None, **settings)

@@ -15,7 +15,7 @@ from scipy import sparse
 
 import recsys.cf.evaluation as cf_evaluation
 from recsys.cf.evaluation import recommender_evaluator
-from recsys.errors import InputError, RecsysError
+from recsys.errors import InputError, RecsysError, RecsysWarning
 from recsys.stats import SmallSampleWarning, ZeroVarianceWarning
 
 torch = pytest.importorskip("torch")
@@ -112,10 +112,14 @@ def test_users_and_places_may_be_tensors():
 
 def test_users_who_have_everything_are_shown_nothing():
     everything = {user: set(range(N_ITEMS)) for user in range(6)}
-    for results in (
-        cf_evaluation.evaluate_model(*factors(), TEST, everything),
-        cf_evaluation.evaluate_baseline_popularity(TEST, np.ones(N_ITEMS), everything),
-    ):
+    with pytest.warns(RecsysWarning, match="were seen by their users before"):
+        both = (
+            cf_evaluation.evaluate_model(*factors(), TEST, everything),
+            cf_evaluation.evaluate_baseline_popularity(TEST, np.ones(N_ITEMS), everything),
+        )
+    for results in both:
+        assert "truth_already_seen" in [one.code for one in results.cautions]
+        assert "truth_already_seen" in str(results)
         assert (results["coverage"], results["recall@10"], results["mrr"]) == (0.0, 0.0, 0.0)
         assert results["num_users_evaluated"] == len(TEST)
 

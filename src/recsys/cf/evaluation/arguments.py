@@ -1,8 +1,10 @@
 """What the arguments of the documents' functions may be, by their names, and who says so when a call fails.
 
-A valid call is not checked, so it costs nothing: `explained` looks at the arguments only after an error that
-is none of ours. The first argument that cannot be what its name says is then named in an InputError. If all
-can, the error goes on as it is: it comes from the caller's own model or function, or is a defect here.
+`explained` looks at a threshold and at a number of items before the call, as a wrong one would give a number;
+at the other arguments only after an error that is none of ours, so a valid call costs nothing. The first
+argument that cannot be what its name says is named in an InputError. If all can, the error goes on as it is:
+it comes from the caller's own model or function, or is a defect here. An error of the layers below that names
+one of their parameters names that of the function called.
 """
 
 from __future__ import annotations
@@ -10,7 +12,8 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, TypeVar
@@ -131,6 +134,7 @@ def _is_results(values: Any) -> bool:
 
 
 WHOLE = Kind(_is_whole, "a whole number, such as 10")
+_COUNT = Kind(lambda value: _is_whole(value) and value > 0, "a whole number above 0, such as 1000")
 _NUMBER = Kind(_is_number, "a number")
 _TEXT = Kind(lambda value: isinstance(value, str), "a text")
 _NAMES = Kind(_is_names, "a list of names")
@@ -175,10 +179,11 @@ SAMPLES = Kind(_maps_to(_is_vector), "{model: one number per user}")
 
 _KINDS: dict[str, Kind] = {
     **dict.fromkeys(
-        ("k", "top_k", "bins", "num_items", "num_total_items", "catalog_size", "n_users", "n_bootstrap",
-         "n_permutations", "seed", "random_seed", "random_state", "batch_size"),
+        ("k", "top_k", "bins", "catalog_size", "n_users", "n_bootstrap", "n_permutations", "seed",
+         "random_seed", "random_state", "batch_size"),
         WHOLE,
     ),
+    **dict.fromkeys(("num_items", "num_total_items"), _COUNT),
     **dict.fromkeys(
         ("threshold", "cold_threshold", "significance_level", "confidence", "dead_zone", "diversity", "alpha",
          "num_users", "half_life", "now"),
@@ -235,6 +240,24 @@ _KINDS: dict[str, Kind] = {
         _maps_to(lambda pairs: np.shape(pairs)[1:] == (2,)), "{user: [(predicted, true), …]}"
     ),
 }  # fmt: skip
+_CHECKED_FIRST = ("num_items", "num_total_items", "threshold", "cold_threshold")
+# What the layers below call a parameter, and the names it has in the documents.
+_OWN_NAMES = {
+    "catalogue": ("num_total_items", "catalog_size"),
+    "users": ("num_users",),
+    "test": ("test_ratio",),
+    "user_pos_train": ("user_exclude_items", "exclude_items"),
+    "user_exclude_items": ("exclude_items",),
+}
+
+
+def explain_all(module: dict[str, Any], but: Collection[str] = ()) -> None:
+    """Decorate every class and every public function that a module has defined and not decorated itself."""
+    for name, value in list(module.items()):
+        is_function = inspect.isfunction(value) and not name.startswith("_") and name not in but
+        is_own = getattr(value, "__module__", None) == module["__name__"]
+        if is_own and (inspect.isclass(value) or (is_function and not hasattr(value, "__wrapped__"))):
+            module[name] = explained()(value)
 
 
 def explained(**kinds: Kind) -> Callable[[_Explained], _Explained]:
@@ -257,19 +280,26 @@ def explained(**kinds: Kind) -> Callable[[_Explained], _Explained]:
 
 def _explain(function: Callable[..., Any], kinds: Mapping[str, Kind]) -> Callable[..., Any]:
     signature = inspect.signature(function)
+    parameters = signature.parameters
+    first = [name for name in _CHECKED_FIRST if name in parameters and name not in kinds]
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        given = signature.bind(*args, **kwargs).arguments if first else {}
+        for name in first:
+            if given.get(name) is not None:
+                _check_kind(name, given[name], _KINDS[name], None)
         try:
             return function(*args, **kwargs)
-        except RecsysError:
+        except RecsysError as error:
+            _use_own_names(error, parameters)
             raise
         except _FAILURES as error:
             try:
                 given = signature.bind(*args, **kwargs).arguments
             except TypeError:  # called with too few or unknown arguments, which Python says itself
                 raise error from None
-            for name, parameter in signature.parameters.items():
+            for name, parameter in parameters.items():
                 if parameter.kind is inspect.Parameter.VAR_KEYWORD:
                     more = given.get(name, {})
                 else:
@@ -283,7 +313,18 @@ def _explain(function: Callable[..., Any], kinds: Mapping[str, Kind]) -> Callabl
     return call
 
 
-def _check_kind(name: str, value: Any, kind: Kind | None, error: Exception) -> None:
+def _use_own_names(error: RecsysError, parameters: Iterable[str]) -> None:
+    """Let an error name the parameters of the function that was called."""
+    for name, own_names in _OWN_NAMES.items():
+        own = next((own for own in own_names if own in parameters and name not in parameters), None)
+        if own is not None:
+            word = rf"\b{name}\b" if "_" in name else rf"\b{name}(?==)"  # the others are words, too
+            error.message = re.sub(word, own, error.message)
+            error.hint = error.hint and re.sub(word, own, error.hint)
+            error.table = own if error.table == name else error.table
+
+
+def _check_kind(name: str, value: Any, kind: Kind | None, error: Exception | None) -> None:
     if kind is None:
         return
     try:

@@ -13,7 +13,7 @@ import numpy as np
 
 from recsys.analysis import number_summary
 from recsys.cf.evaluation import translation
-from recsys.cf.evaluation.arguments import explained
+from recsys.cf.evaluation.arguments import explain_all
 from recsys.errors import InputError
 from recsys.evaluation.evaluate import recommend
 from recsys.evaluation.results import Evaluation
@@ -25,7 +25,6 @@ from recsys.ranks.sources import Factors, Scores
 from recsys.types import Array, Interactions
 
 
-@explained()
 class BaselineRecommender(translation.StandardEvaluator):
     """Base class of the baselines; a baseline of your own defines `recommend`.
 
@@ -84,7 +83,6 @@ class BaselineRecommender(translation.StandardEvaluator):
         return f"{type(self).__name__}(name={self.name!r}, num_items={self.num_items})"
 
 
-@explained()
 class _RankedBaseline(BaselineRecommender):
     """A baseline that ranks the whole catalogue by the scores of `recsys.baselines`."""
 
@@ -126,7 +124,6 @@ class _RankedBaseline(BaselineRecommender):
         return self.source(truth.cases.values, history)
 
 
-@explained()
 class PopularityBaseline(_RankedBaseline):
     """The same ranking for everyone, by training frequency, units sold or any other number per item.
 
@@ -177,7 +174,6 @@ class PopularityBaseline(_RankedBaseline):
         }
 
 
-@explained()
 class RandomBaseline(_RankedBaseline):
     """A random ranking for each user, reproducible for the same seed, user and items.
 
@@ -215,7 +211,6 @@ class RandomBaseline(_RankedBaseline):
             return baselines.random_expectation(truth, names, n_items=self.num_items, seen=history)
 
 
-@explained()
 class ItemSimilarityBaseline(_RankedBaseline):
     """Items similar to those a user took, by a similarity matrix or by embeddings.
 
@@ -265,7 +260,6 @@ class ItemSimilarityBaseline(_RankedBaseline):
         return baselines.similar_items(user_items, aggregation=self.aggregation, **self._item_matrix)
 
 
-@explained()
 class BaselineComparator:
     """Evaluates several baselines on one test set.
 
@@ -296,12 +290,11 @@ class BaselineComparator:
 
     def get_comparison_table(self) -> Any:
         """A DataFrame with one row per baseline."""
-        import pandas as pd
+        from recsys.cf.evaluation.wide_table import WideTable
 
-        return pd.DataFrame([{"baseline": name, **results} for name, results in self.results.items()])
+        return WideTable([{"baseline": name, **results} for name, results in self.results.items()])
 
 
-@explained()
 def evaluate_baseline_popularity(
     test_data: Any,
     item_popularity: Any,
@@ -317,7 +310,6 @@ def evaluate_baseline_popularity(
     )
 
 
-@explained()
 def evaluate_baseline_random(
     test_data: Any,
     num_items: int,
@@ -334,7 +326,6 @@ def evaluate_baseline_random(
     )
 
 
-@explained()
 def compute_item_similarity(embeddings: Any) -> Any:
     """The cosine of every pair of items, as items x items; ItemSimilarityBaseline also takes the embeddings.
 
@@ -342,3 +333,6 @@ def compute_item_similarity(embeddings: Any) -> Any:
     [[1.0, 0.6], [0.6, 1.0]]
     """
     return cosine_matrix(as_array(embeddings))
+
+
+explain_all(globals())

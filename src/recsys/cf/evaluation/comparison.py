@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from recsys.analysis import distribution, improvement, pareto_front
-from recsys.cf.evaluation.arguments import MAPPING, explained
+from recsys.cf.evaluation.arguments import MAPPING, explain_all, explained
 from recsys.cf.evaluation.statistical_tests import StatisticalTester
 from recsys.cf.evaluation.translation import (
     TIMES,
@@ -35,7 +35,6 @@ from recsys.cf.evaluation.translation import (
     goodness,
     json_value,
     metric_of,
-    optional_mapping,
     path_of,
 )
 from recsys.errors import FileError, InputError, UnknownNameError
@@ -59,7 +58,9 @@ _LAST_COLUMNS = (
     "evaluation_time_seconds",
 )
 _SUFFIXES = {"csv": ".csv", "json": ".json", "markdown": ".md", "latex": ".tex"}
-_MARKS_LEGEND = "`*`, `**`, `***`: p below 0.05, 0.01, 0.001, paired by user and corrected over the table."
+_MARKS_LEGEND = (
+    "`*`, `**`, `***`: p below 0.05, 0.01, 0.001, paired by user and corrected over the table. Tested: {}."
+)
 _FORMAT_ALIASES = {"md": "markdown", "tex": "latex"}
 _EXAMPLE_CUTOFFS = (5, 10, 20, 50)
 _GROUPS = ("models", "baselines")
@@ -168,9 +169,10 @@ class ModelComparator:
         """One row per model and baseline: every metric, followed by the gain over each baseline.
 
         A gain is marked `*`, `**` or `***` where its p-value, corrected over the whole table, lies below
-        0.05, 0.01 or 0.001; without values by user there are no marks.
+        0.05, 0.01 or 0.001; without values by user there are no marks. `table.attrs["tested"]` names the
+        metrics that were tested.
         """
-        import pandas as pd
+        from recsys.cf.evaluation.wide_table import WideTable
 
         names = self._metric_names(metrics)
         tests = self._test_all_pairs(names)
@@ -182,7 +184,9 @@ class ModelComparator:
                 row[metric] = results.get(metric, np.nan)
                 row |= self._marked_gains(name, metric, tests) if kind == "model" else {}
             rows.append(row)
-        return pd.DataFrame(rows)
+        table = WideTable(rows)
+        table.attrs["tested"] = list(dict.fromkeys(metric for _, _, metric in tests))
+        return table
 
     def get_improvement_summary(
         self, baseline_name: str | None = None, metrics: Sequence[str] | None = None
@@ -302,7 +306,6 @@ def _per_case_table(per_user: Any) -> PerCase:
     return PerCase(ids[order], {name: values[order] for name, values in columns.items()})
 
 
-@explained()
 def compare_models(
     models: ResultsByModel,
     baselines: ResultsByModel | None = None,
@@ -331,7 +334,7 @@ def compare_models(
 
 @explained(results=MAPPING)
 class ReportGenerator:
-    """Collects results and writes them as one table per format.
+    """Collects results and writes them as one table per format, into `output_dir` and nowhere else.
 
     >>> import tempfile
     >>> generator = ReportGenerator(output_dir=tempfile.mkdtemp())
@@ -343,7 +346,7 @@ class ReportGenerator:
     popularity,NA,0.14,NA,NA
     """
 
-    def __init__(self, output_dir: str | Path = "reports") -> None:
+    def __init__(self, output_dir: str | Path) -> None:
         self.output_dir = path_of(output_dir, "output_dir")
         try:
             self.output_dir.mkdir(parents=True, exist_ok=True)
@@ -362,7 +365,7 @@ class ReportGenerator:
         Lists, arrays and tables among them are written to JSON only.
         """
         self.results[name] = _check_results(results, name)
-        self.metadata[name] = optional_mapping(metadata, "metadata")
+        self.metadata[name] = dict(metadata or {})
 
     def table(self) -> Any:
         """The table behind every format, as a DataFrame."""
@@ -381,7 +384,13 @@ class ReportGenerator:
             for name, results in self.results.items()
         }
         return self.generate_json(
-            {"models": models, "gains": self._gain_rows(), "run": run_facts()}, filename
+            {
+                "models": models,
+                "gains": self._gain_rows()[0],
+                "cautions": self._cautions(),
+                "run": run_facts(),
+            },
+            filename,
         )
 
     def generate_markdown_report(
@@ -390,10 +399,14 @@ class ReportGenerator:
         """Write a pipe table under a title, and the gains over the baselines among the results."""
         heading = "Evaluation summary" if title is None else title
         parts = [f"# {heading}", tables.markdown(self._formatted_columns())]
-        gains = self._gain_rows()
+        gains, tested = self._gain_rows()
         if gains:
             columns = {name: _cells((row.get(name) for row in gains), metric=True) for name in gains[0]}
-            parts += ["## Gains over baselines", tables.markdown(columns), _MARKS_LEGEND]
+            parts += ["## Gains over baselines", tables.markdown(columns)]
+            parts += [_MARKS_LEGEND.format(", ".join(tested))] if tested else []
+        cautions = self._cautions()
+        if cautions:
+            parts += ["## Cautions", "\n".join(f"- {model}: {one}" for model, one in cautions)]
         return self._write(filename, "\n\n".join(parts) + "\n")
 
     def generate_latex_report(self, filename: str = "cf_eval_summary.tex") -> Path:
@@ -402,8 +415,6 @@ class ReportGenerator:
 
     def generate_csv(self, df: Any, filename: str = "cf_eval_summary.csv") -> Path:
         """Write a DataFrame as CSV; text that a spreadsheet would run as a formula gets an apostrophe."""
-        if not (hasattr(df, "itertuples") and hasattr(df, "notna")):
-            raise InputError(f"df came as {type(df).__name__}.", hint="Pass a DataFrame.")
         rows = df.astype(object).where(df.notna(), "NA").itertuples(index=False, name=None)
         return self._write(filename, tables.csv_text(df.columns, rows))
 
@@ -431,16 +442,21 @@ class ReportGenerator:
             parts += [f"## {tables.markdown_text(name)}", tables.markdown(columns)]
         return self._write(filename, "\n\n".join(parts) + "\n")
 
-    def _gain_rows(self) -> list[dict[str, Any]]:
-        """The gains of each model over each baseline, tested if the results carry their values by user."""
+    def _cautions(self) -> list[tuple[str, str]]:
+        """(model, caution) of the results that carry their evaluation."""
+        by_model = {name: getattr(results, "cautions", ()) for name, results in self.results.items()}
+        return [(name, str(one)) for name, cautions in by_model.items() for one in cautions]
+
+    def _gain_rows(self) -> tuple[list[dict[str, Any]], list[str]]:
+        """The gains of each model over each baseline, and the metrics tested: those with values by user."""
         baselines = {name: values for name, values in self.results.items() if "baseline_name" in values}
         models = {name: values for name, values in self.results.items() if name not in baselines}
         if not baselines or not models:
-            return []
+            return [], []
         table = compare_models(models, baselines)
         columns = ["model", *(name for name in table if " vs " in str(name))]
         rows: list[dict[str, Any]] = table[table["type"] == "model"][columns].to_dict("records")
-        return rows
+        return rows, table.attrs["tested"]
 
     def _columns(self) -> dict[str, list[Any]]:
         if not self.results:
@@ -469,6 +485,9 @@ class ReportGenerator:
 
     def _write(self, filename: str, text: str) -> Path:
         target = self.output_dir / path_of(filename, "filename")
+        if not target.resolve().is_relative_to(self.output_dir.resolve()):
+            hint = f"Name a file below output_dir={str(self.output_dir)!r}."
+            raise FileError(f"{target} is outside output_dir.", hint=hint)
         target.parent.mkdir(parents=True, exist_ok=True)
         write_text(target, text)
         return target
@@ -510,7 +529,6 @@ def _cells(values: Iterable[Any], *, metric: bool) -> list[Any]:
     return cells
 
 
-@explained()
 def generate_evaluation_report(
     results: ResultsByModel,
     output_path: str | Path | None = None,
@@ -524,7 +542,7 @@ def generate_evaluation_report(
 
     Args:
         results: {model: results}, or {"models": {…}, "baselines": {…}}.
-        output_path: the file; its suffix is the default format.
+        output_path: the file, such as "reports/cf_eval_summary.csv"; its suffix is the default format.
         format: "csv", "json", "markdown" or "latex".
         metadata: {model: hyperparameters and the like}.
         output_dir: the folder of several files.
@@ -533,8 +551,10 @@ def generate_evaluation_report(
     Returns:
         The path, or {format: path}.
     """
-    results, metadata = _results_by_model(results), optional_mapping(metadata, "metadata")
-    target = path_of("reports/cf_eval_summary.csv" if output_path is None else output_path, "output_path")
+    results, metadata = _results_by_model(results), dict(metadata or {})
+    if output_path is None and output_dir is None:
+        raise InputError("a report needs a place.", hint='Pass output_path="reports/cf_eval_summary.csv".')
+    target = path_of(output_dir if output_path is None else output_path, "output_path")
     if output_dir is None and formats is None:
         return _write_report(results, target, format or target.suffix.lstrip(".") or "csv", metadata)
     default_folder = target.parent if target.suffix else target
@@ -563,7 +583,6 @@ def _write_report(results: ResultsByModel, target: Path, name: str, metadata: Re
     return path
 
 
-@explained()
 class EvaluationVisualizer:
     """`prepare_*` returns the data of a chart; `plot_*` draws it and returns the matplotlib Axes.
 
@@ -837,3 +856,6 @@ def _numbers(values: Any, name: str) -> Any:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"{name} holds values that are no numbers.", column=name) from error
+
+
+explain_all(globals())

@@ -17,9 +17,15 @@ import numpy as np
 
 from recsys.analysis import number_summary
 from recsys.analysis.failures import cold_items, cold_shares
-from recsys.cf.evaluation.arguments import METRIC_LIST, TRUTH_BY_USER, explained
+from recsys.cf.evaluation.arguments import METRIC_LIST, TRUTH_BY_USER, explain_all, explained
 from recsys.cf.evaluation.metrics import NamedMetric
-from recsys.cf.evaluation.translation import cutoff, id_list, mapping_by_user, value_of_lists
+from recsys.cf.evaluation.translation import (
+    check_same_kind,
+    cutoff,
+    id_list,
+    mapping_by_user,
+    value_of_lists,
+)
 from recsys.errors import InputError, UnknownNameError
 from recsys.evaluation.evaluate import evaluate
 from recsys.inputs.containers import as_array
@@ -40,7 +46,6 @@ class Summary(dict[str, float]):
     num_missing: int = 0
 
 
-@explained()
 class HybridMetric(NamedMetric):
     """Base class: a name and `compute`; `num_missing` belongs to the last call."""
 
@@ -53,7 +58,7 @@ class HybridMetric(NamedMetric):
         self, request: str | Request, items: Iterable[Any], truth: Any = (), **facts: Any
     ) -> float:
         """The value of one list; 0.0 where it is undefined."""
-        items = id_list(items)
+        items = id_list(items, "recommendations", ranked=True)
         if not items:
             self.num_missing = 0
             return 0.0
@@ -79,6 +84,7 @@ def _values_by_user(
     """One value per user, and how many entries of the lists have no embedding."""
     lists = mapping_by_user(lists)
     result = evaluate(lists, dict.fromkeys(lists, ()) if truth is None else truth, [request], **facts)
+    _check_reach(lists, facts.get("popularity"))
     num_missing = 0
     vectors: Vectors | None = facts.get("embeddings")
     if vectors is not None:
@@ -88,7 +94,20 @@ def _values_by_user(
     return result.values_of(str(result.requests[0])), num_missing
 
 
-@explained()
+def _check_reach(lists: Mapping[Any, Any], popularity: Any) -> None:
+    """An error if one number per item index ends before the items of the lists do."""
+    if popularity is None or hasattr(popularity, "items"):
+        return
+    listed = chain.from_iterable(map(id_list, lists.values()))
+    outside = [i for i in listed if isinstance(i, int | np.integer) and not 0 <= i < len(popularity)]
+    if outside:
+        raise InputError(
+            f"item_popularity ends at item {len(popularity) - 1}, and a list holds item {outside[0]!r}.",
+            table="item_popularity",
+            hint="Pass one number per item of the catalogue, or {item: number}.",
+        )
+
+
 class DiversityMetric(HybridMetric):
     """1 - mean similarity over the pairs of items in a list; 0.0 for fewer than two items.
 
@@ -141,7 +160,6 @@ class DiversityMetric(HybridMetric):
         return Request.of(request, distance=distance)
 
 
-@explained()
 class SemanticAlignmentMetric(HybridMetric):
     """The mean cosine of the items of a list with the user's profile.
 
@@ -221,7 +239,6 @@ class SemanticAlignmentMetric(HybridMetric):
         return profiles_of({0: weight_by_row}, rows, weighted=True, aggregation=aggregation).vectors[0]
 
 
-@explained()
 class ColdStartCoverageMetric(HybridMetric):
     """The share of cold items (fewer than `cold_threshold` interactions) that occur in any list.
 
@@ -247,8 +264,11 @@ class ColdStartCoverageMetric(HybridMetric):
         ids, counts = item_scores_of(item_counts)
         if not len(counts):
             return 0.0
-        item_ids = np.arange(len(counts)) if ids is None else ids.tolist()
-        facts = {"popularity": dict(zip(item_ids, counts, strict=True)), "catalogue": list(item_ids)}
+        item_ids = np.arange(len(counts)) if ids is None else ids
+        shown = map(id_list, mapping_by_user(all_recommendations).values())
+        check_same_kind(chain.from_iterable(shown), item_ids, "item")
+        items = item_ids.tolist()
+        facts = {"popularity": dict(zip(items, counts, strict=True)), "catalogue": items}
         return value_of_lists(all_recommendations, f"cold_coverage(below={threshold:g})", **facts)
 
     def compute_batch(
@@ -270,7 +290,6 @@ class ColdStartCoverageMetric(HybridMetric):
         return self.cold_threshold if cold_threshold is None else cold_threshold
 
 
-@explained()
 class NoveltyMetric(HybridMetric):
     """The mean of log2(users / users who took the item) over the first k items.
 
@@ -315,7 +334,6 @@ class NoveltyMetric(HybridMetric):
         return Request.of(self._request_at("novelty", k), users=float(num_users))
 
 
-@explained()
 class SerendipityMetric(HybridMetric):
     """1/k times the number of relevant items among the first k that a baseline would not have shown.
 
@@ -494,7 +512,6 @@ def _custom_metric_values(
     return {metric.name: float(value)}
 
 
-@explained()
 def compute_diversity_bert(
     recommendations: Iterable[Any], bert_embeddings: Any, item_to_idx: Mapping[Any, int] | None = None
 ) -> float:
@@ -502,7 +519,6 @@ def compute_diversity_bert(
     return DiversityMetric().compute(recommendations, bert_embeddings, item_to_idx)
 
 
-@explained()
 def compute_semantic_alignment(
     user_profile_emb: Any,
     recommendations: Iterable[Any],
@@ -513,7 +529,6 @@ def compute_semantic_alignment(
     return SemanticAlignmentMetric().compute(user_profile_emb, recommendations, item_embeddings, item_to_idx)
 
 
-@explained()
 def compute_cold_start_coverage(
     all_recommendations: Mapping[Any, Any], item_counts: Any, cold_threshold: float = 5
 ) -> float:
@@ -552,6 +567,8 @@ def item_vectors(
         item_to_idx = item_to_idx.to_dict()
     if item_to_idx is not None:
         known = list(item_to_idx) if only is None else [i for i in dict.fromkeys(only) if i in item_to_idx]
+        if only is not None and not known:
+            check_same_kind(only, item_to_idx, "item")
         items: Any = ids_from_sequence(known, table="embeddings", column="item")
         rows = np.array([int(item_to_idx[item]) for item in known], dtype=np.int64)
     elif only is None:
@@ -582,3 +599,6 @@ def arrays_by_user(profiles: Any) -> dict[Any, Any]:
     else:
         pairs = profiles.items() if hasattr(profiles, "items") else enumerate(profiles)
     return {user: as_array(vector) for user, vector in pairs}
+
+
+explain_all(globals(), but=("arrays_by_user", "item_vectors"))

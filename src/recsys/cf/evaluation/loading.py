@@ -6,9 +6,10 @@ checked against the metadata beside the model and the ids of the data.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,8 +22,9 @@ from recsys.cf.evaluation.translation import (
     path_of,
     values_by_index,
 )
-from recsys.errors import FileError, MissingFileError
+from recsys.errors import FileError, MissingFileError, RecsysWarning, warn
 from recsys.inputs.files import read_file
+from recsys.inputs.files.formats import read_text_file
 from recsys.inputs.files.matrices import read_arrays
 from recsys.models.baselines import training_counts
 from recsys.models.model_files import is_model_file
@@ -30,6 +32,7 @@ from recsys.ranks.sources.factor_files import FactorPair, find_factors, in_order
 from recsys.types import Array, Interactions
 
 _ROW_NAMES = ("i_idx", "item", "item_ids", "product_ids")
+_SHOP_IDS = "product_ids"
 
 
 @explained(n_items=WHOLE)
@@ -87,12 +90,46 @@ class LoadedEmbeddings(NamedTuple):
     item_to_idx: dict[int, int] | None
 
 
-def load_embeddings(path: str | Path) -> LoadedEmbeddings:
+def load_item_rows(*places: str | Path) -> dict[str, int] | None:
+    """{product id: row of the model}, of the first JSON file with `item_to_idx` or `idx_to_item`, else None.
+
+    Args:
+        places: JSON files, or folders whose JSON files are looked through: that of the model, of the data.
+    """
+    for place in (path_of(place, "places") for place in places):
+        for file in sorted(place.glob("*.json")) if place.is_dir() else [place]:
+            try:
+                content = json.loads(read_text_file(file))
+            except ValueError as error:
+                raise FileError(f"{file} is not JSON ({error}).", hint="Write it with json.dump.") from error
+            facts = content if isinstance(content, dict) else {}
+            if isinstance(facts.get("item_to_idx"), dict):
+                return {str(item): int(row) for item, row in facts["item_to_idx"].items()}
+            items = facts.get("idx_to_item")
+            if isinstance(items, dict | list):
+                pairs = items.items() if isinstance(items, dict) else enumerate(items)
+                return {str(item): int(row) for row, item in pairs}
+    return None
+
+
+def load_embeddings(
+    path: str | Path, item_rows: Mapping[str, int] | None = None, *, n_items: int | None = None
+) -> LoadedEmbeddings:
     """The item embeddings of a .npy, .npz, .safetensors or .pt file.
 
-    If there are several arrays, the matrix is `embeddings`, `embedding` or the only one with two dimensions;
-    an array `i_idx`, `item`, `item_ids` or `product_ids` beside it (the first of these) says which item each
-    row belongs to, by the item's row in the model.
+    If there are several arrays, the matrix is `embeddings`, `embedding` or the only one with two dimensions.
+    An array `i_idx`, `item` or `item_ids` beside it (the first of these) says which item each row belongs to,
+    by the item's row in the model. An array `product_ids` holds the ids of a shop: with the arguments below
+    they become rows of the model, without them they stay as they are.
+
+    Args:
+        path: the file.
+        item_rows: {product id: row of the model}, as `load_item_rows` reads it.
+        n_items: how many rows the model has. Without `item_rows`, as many rows of embeddings are taken in
+            their order, with a warning.
+
+    Raises:
+        FileError: rows have product ids alone, no mapping, and are not as many as those of the model.
     """
     arrays = read_arrays(path_of(path, "path"))
     matrices = {name: array for name, array in arrays.items() if array.ndim == 2}
@@ -107,23 +144,53 @@ def load_embeddings(path: str | Path) -> LoadedEmbeddings:
     if key is None:
         return LoadedEmbeddings(matrix, None)
     row_items = arrays[key]
-    if (
-        row_items.shape != (len(matrix),)
-        or row_items.dtype.kind not in "iuf"
-        or (row_items != row_items.astype(np.int64)).any()
+    is_mapped = key == _SHOP_IDS and (item_rows is not None or n_items is not None)
+    if row_items.shape != (len(matrix),) or (
+        not (is_mapped and row_items.dtype.kind in "US")
+        and (row_items.dtype.kind not in "iuf" or (row_items != row_items.astype(np.int64)).any())
     ):
         raise FileError(
             f"{path} names {row_items.size} items ({row_items.dtype}) for {len(matrix)} rows in {key!r}.",
             hint="Name each row by the item's row in the model, or leave the names out.",
         )
-    item_to_idx = {int(item): row for row, item in enumerate(row_items.tolist())}
+    item_to_idx = {item if is_mapped else int(item): row for row, item in enumerate(row_items.tolist())}
     if len(item_to_idx) < len(matrix):
         n_repeated = len(matrix) - len(item_to_idx)
         raise FileError(
             f"{path} names {n_repeated} rows in {key!r} by an item that has another row already.",
             hint="Keep one row per item.",
         )
-    return LoadedEmbeddings(matrix, item_to_idx)
+    return LoadedEmbeddings(
+        matrix, _rows_of_products(path, item_to_idx, item_rows, n_items) if is_mapped else item_to_idx
+    )
+
+
+def _rows_of_products(
+    path: str | Path, products: Mapping[Any, int], item_rows: Mapping[str, int] | None, n_items: int | None
+) -> dict[int, int] | None:
+    """{row of the model: row of the embeddings} of product ids; None for rows in the order of the model."""
+    if item_rows is None:
+        if n_items != len(products):
+            raise FileError(
+                f"{path} names {len(products):,} rows by product ids, the model has {n_items:,} items, and "
+                "no mapping says which are which.",
+                hint="Keep idx_to_item or item_to_idx in a JSON file beside the model, or pass item_rows=.",
+            )
+        warn(
+            RecsysWarning,
+            f"{path} names its rows by product ids, and no mapping says which item of the model each is; "
+            "they were taken in the order of the model's items.",
+        )
+        return None
+    known = {item_rows[str(item)]: row for item, row in products.items() if str(item) in item_rows}
+    n_unknown, n_missing = len(products) - len(known), len(item_rows) - len(known)
+    if n_unknown or n_missing:
+        warn(
+            RecsysWarning,
+            f"{path}: {n_unknown:,} of {len(products):,} product ids are not in the mapping of the model, "
+            f"and {n_missing:,} of its {len(item_rows):,} items have no row.",
+        )
+    return known
 
 
 @explained(n_items=WHOLE)

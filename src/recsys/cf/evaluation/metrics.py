@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import Any, ClassVar
 
-from recsys.cf.evaluation.arguments import LISTS, explained
+from recsys.cf.evaluation.arguments import LISTS, explain_all, explained
 from recsys.cf.evaluation.translation import STANDARD, cutoff, cutoff_list, value_of_lists
 from recsys.errors import InputError, UnknownNameError
 from recsys.evaluation.single import score_list
@@ -25,7 +25,6 @@ _KEYWORDS_OF_DOCUMENT_001 = frozenset({"recommended", "relevant", "relevance_sco
 Truth = Collection[Any] | Mapping[Any, float]
 
 
-@explained()
 class NamedMetric(ABC):
     """A name and `compute`."""
 
@@ -43,7 +42,6 @@ class NamedMetric(ABC):
         return f"{type(self).__name__}(name={self.name!r})"
 
 
-@explained()
 class BaseMetric(NamedMetric):
     """Base class: a name, `compute` and `validate_inputs`."""
 
@@ -71,7 +69,6 @@ class BaseMetric(NamedMetric):
         return len(predictions) > 0 and len(ground_truth) > 0
 
 
-@explained()
 class _AtK(BaseMetric):
     """A metric of the registry at a cut-off."""
 
@@ -89,7 +86,6 @@ class _AtK(BaseMetric):
         return score_list(predictions, ground_truth, f"{self._metric}@{at}")
 
 
-@explained()
 class RecallAtK(_AtK):
     """The share of the relevant items that are in the first k places.
 
@@ -100,7 +96,6 @@ class RecallAtK(_AtK):
     _metric = "recall"
 
 
-@explained()
 class PrecisionAtK(_AtK):
     """The share of the first k places that hold a relevant item; a shorter list still divides by k.
 
@@ -111,7 +106,6 @@ class PrecisionAtK(_AtK):
     _metric = "precision"
 
 
-@explained()
 class NDCGAtK(_AtK):
     """DCG over the DCG of the ideal first k places; {item: grade} makes it graded.
 
@@ -124,7 +118,6 @@ class NDCGAtK(_AtK):
     _metric = "ndcg"
 
 
-@explained()
 class MAPAtK(_AtK):
     """Average precision over min(k, relevant items).
 
@@ -135,7 +128,6 @@ class MAPAtK(_AtK):
     _metric = "map"
 
 
-@explained()
 class HitRate(_AtK):
     """1 if a relevant item is in the first k places, else 0.
 
@@ -146,7 +138,6 @@ class HitRate(_AtK):
     _metric = "hit"
 
 
-@explained()
 class MRR(BaseMetric):
     """1 / place of the first relevant item in the list; no cut-off unless k is given.
 
@@ -182,15 +173,10 @@ class Coverage(BaseMetric):
     ) -> float:
         """Distinct items over all lists / `num_total_items`; `all_recommendations` is another name."""
         given = all_recommendations if recommendations is None else recommendations
-        if num_total_items is None or isinstance(num_total_items, bool) or num_total_items < 1:
-            raise InputError(
-                f"num_total_items={num_total_items!r} is not a number of items.",
-                hint="Pass how many there are.",
-            )
-        return value_of_lists({} if given is None else given, "coverage", catalogue=int(num_total_items))
+        n_items = cutoff(num_total_items, "num_total_items")
+        return value_of_lists({} if given is None else given, "coverage", catalogue=n_items)
 
 
-@explained()
 class MetricFactory:
     """Creates metrics by name.
 
@@ -263,7 +249,6 @@ def ndcg_at_k(predictions: Iterable[Any], ground_truth: Truth, k: int = 10) -> f
     return NDCGAtK(k).compute(predictions, ground_truth)
 
 
-@explained()
 def map_at_k(predictions: Iterable[Any], ground_truth: Truth, k: int = 10) -> float:
     """Average precision of the first k places, over min(k, relevant items); see MAPAtK.
 
@@ -272,13 +257,11 @@ def map_at_k(predictions: Iterable[Any], ground_truth: Truth, k: int = 10) -> fl
     return MAPAtK(k).compute(predictions, ground_truth)
 
 
-@explained()
 def hit_rate(predictions: Iterable[Any], ground_truth: Truth, k: int = 10) -> float:
     """1 if a relevant item is in the first k places, else 0; see HitRate."""
     return HitRate(k).compute(predictions, ground_truth)
 
 
-@explained()
 def mrr(predictions: Iterable[Any], ground_truth: Truth) -> float:
     """Reciprocal rank of the first relevant item; see MRR."""
     return MRR().compute(predictions, ground_truth)
@@ -293,3 +276,6 @@ def coverage(
 ) -> float:
     """The share of the catalogue that is in at least one list; see Coverage."""
     return Coverage().compute(recommendations, num_total_items, all_recommendations=all_recommendations)
+
+
+explain_all(globals())

@@ -19,17 +19,18 @@ import numpy as np
 
 from recsys.analysis import by_activity
 from recsys.cf.evaluation import translation
-from recsys.cf.evaluation.arguments import PAIRS, explained
+from recsys.cf.evaluation.arguments import PAIRS, explain_all, explained
 from recsys.cf.evaluation.hybrid_metrics import arrays_by_user, item_vectors
 from recsys.cf.evaluation.loading import load_model
 from recsys.cf.evaluation.metrics import BaseMetric, MetricFactory
-from recsys.errors import InputError, UnknownNameError
+from recsys.errors import InputError, RecsysWarning, UnknownNameError, warn
 from recsys.evaluation.evaluate import evaluate, recommend
 from recsys.evaluation.result_files import run_facts
 from recsys.inputs.files import write_text
 from recsys.models.baselines import training_counts
 from recsys.models.rerankers import blend, diversify, unit_rows
 from recsys.models.rerankers import user_profiles as profiles_of
+from recsys.ranks.ranked_truth import in_history
 from recsys.ranks.sources import Factors, Scores
 from recsys.types import Interactions
 
@@ -44,8 +45,8 @@ class ModelEvaluator(translation.StandardEvaluator):
         U: one row per user.
         V: one row per item.
         k_values: the cut-offs.
-        batch_size: accepted and ignored; it would not affect results.
-        use_argpartition: accepted and ignored; the top k is always exact.
+        batch_size: has nothing to do: scores are counted in blocks that fit the memory, whatever it says.
+        use_argpartition: has nothing to do either: a kernel finds the exact top k in one pass.
         user_ids: the id of each row of U, if users are not row numbers.
         item_ids: the same for V.
 
@@ -76,7 +77,7 @@ class ModelEvaluator(translation.StandardEvaluator):
         self.num_items = len(self.V)
         self.k_values = translation.cutoffs(k_values)
         self.max_k = max(self.k_values)
-        self.batch_size = batch_size
+        self.batch_size = translation.cutoff(batch_size, "batch_size")
         self.use_argpartition = use_argpartition
         self.metrics: dict[str, BaseMetric] = MetricFactory.create_standard_metrics(self.k_values)
 
@@ -145,7 +146,7 @@ class ModelEvaluator(translation.StandardEvaluator):
             "model_name": model_name,
             "model_shape": shape,
             "k_values": self.k_values,
-            "hyperparams": translation.optional_mapping(hyperparams, "hyperparams"),
+            "hyperparams": dict(hyperparams or {}),
             "metrics": dict(results),
             "conventions": results.evaluation.conventions.to_dict(),
             "run": run_facts(),
@@ -175,7 +176,6 @@ class ModelEvaluator(translation.StandardEvaluator):
         return lists.codes.astype(np.int64)
 
 
-@explained()
 class BatchModelEvaluator:
     """Evaluates several models on one test set, which is read once.
 
@@ -194,7 +194,7 @@ class BatchModelEvaluator:
 
     def add_model(self, name: str, U: Any, V: Any, hyperparams: Mapping[str, Any] | None = None) -> None:  # noqa: N803
         """Add a model, with hyperparameters to show beside its results."""
-        facts = translation.optional_mapping(hyperparams, "hyperparams")
+        facts = dict(hyperparams or {})
         self.models[name] = ModelEvaluator(U, V, self.k_values), facts
 
     def evaluate_all(
@@ -204,7 +204,7 @@ class BatchModelEvaluator:
         user_col: str = translation.USER,
         item_col: str = translation.ITEM,
     ) -> dict[str, dict[str, Any]]:
-        """{model: results} of all models."""
+        """{model: results} of all models, one after the other: each is ranked by all cores at once."""
         if not self.models:
             raise InputError("no model was added.", hint="Call add_model(name, U, V) first.")
         test_set = translation.read_test_set(test_data, user_pos_train, user_col, item_col)
@@ -219,12 +219,12 @@ class BatchModelEvaluator:
 
     def get_comparison_table(self) -> Any:
         """A DataFrame with one row per model: its hyperparameters, then its results."""
-        import pandas as pd
+        from recsys.cf.evaluation.wide_table import WideTable
 
         rows = [{"model": name, **self.models[name][1], **results} for name, results in self.results.items()]
         hyperparams = dict.fromkeys(key for name in self.results for key in self.models[name][1])
         columns = dict.fromkeys(["model", *hyperparams, *(key for row in rows for key in row)])
-        return pd.DataFrame(rows, columns=list(columns))
+        return WideTable(rows, columns=list(columns))
 
     def get_best_model(self, metric: str = "ndcg@10") -> tuple[str, float]:
         """(name, value) of the best model: the highest recall, the lowest time; of equal ones the first."""
@@ -239,7 +239,6 @@ class BatchModelEvaluator:
         return best, values[best]
 
 
-@explained()
 def evaluate_model(
     U: Any,  # noqa: N803 - the name in document 000
     V: Any,  # noqa: N803 - the name in document 000
@@ -252,7 +251,6 @@ def evaluate_model(
     return ModelEvaluator(U, V, k_values).evaluate(test_data, user_pos_train, **columns)
 
 
-@explained()
 def load_and_evaluate(
     model_dir: str | Path,
     test_data: Any,
@@ -271,7 +269,12 @@ def load_and_evaluate(
     return ModelEvaluator(users, items, k_values).evaluate(*test_set)
 
 
-@explained()
+class UserProfiles(dict[Any, Any]):
+    """{user: vector}, and the interactions they were made of."""
+
+    made_of: Interactions
+
+
 def compute_all_user_profiles(
     test_data: Any,
     bert_embeddings: Any,
@@ -298,10 +301,11 @@ def compute_all_user_profiles(
         history, vectors.matrix[vectors.rows], item_ids=vectors.ids.values, weighted=rating_col is not None
     )
     keep = ~np.isin(profiles.ids, profiles.without)
-    return dict(zip(profiles.ids[keep].tolist(), profiles.vectors[keep], strict=True))
+    by_user = UserProfiles(zip(profiles.ids[keep].tolist(), profiles.vectors[keep], strict=True))
+    by_user.made_of = history
+    return by_user
 
 
-@explained()
 def evaluate_hybrid_model(
     U: Any,  # noqa: N803 - the name in document 000
     V: Any,  # noqa: N803 - the name in document 000
@@ -332,14 +336,13 @@ def evaluate_hybrid_model(
 
     Keys: recall@k, ndcg@k, coverage, diversity@k, semantic_alignment@k, cold_start_coverage.
     """
-    return _evaluate_factors(
+    return evaluate_with_reranking(
         U, V, bert_embeddings, test_data, user_profiles,
-        alpha=None, diversity=0.0, user_pos_train=user_pos_train, item_counts=item_counts,
+        alpha=None, user_pos_train=user_pos_train, item_counts=item_counts,
         item_to_idx=item_to_idx, k=k, cold_threshold=cold_threshold,
     )  # fmt: skip
 
 
-@explained()
 def evaluate_with_reranking(
     U: Any,  # noqa: N803 - the name in document 000
     V: Any,  # noqa: N803 - the name in document 000
@@ -347,7 +350,7 @@ def evaluate_with_reranking(
     test_data: Any,
     user_profiles: Mapping[Any, Any] | None = None,
     *,
-    alpha: float = 0.7,
+    alpha: float | None = 0.7,
     diversity: float = 0.0,
     user_pos_train: Any = None,
     item_counts: Any = None,
@@ -357,37 +360,20 @@ def evaluate_with_reranking(
 ) -> dict[str, float]:
     """evaluate_hybrid_model for alpha * model + (1 - alpha) * content over the whole catalogue.
 
-    Both scores are scaled to the spread of the user's scores. With `diversity` above 0, lists are picked by
-    MMR from the 100 best items. Other arguments and keys are those of evaluate_hybrid_model.
+    Both scores are scaled to the spread of the user's scores; alpha=None ranks by the model alone. With
+    `diversity` above 0, lists are picked by MMR from the 100 best items. Other arguments and keys are those
+    of evaluate_hybrid_model.
+
+    Warns:
+        RecsysWarning: profiles know the test items; items of the model have no embedding, or embeddings no
+            item of the model.
     """
-    return _evaluate_factors(
-        U, V, bert_embeddings, test_data, user_profiles,
-        alpha=alpha, diversity=diversity, user_pos_train=user_pos_train, item_counts=item_counts,
-        item_to_idx=item_to_idx, k=k, cold_threshold=cold_threshold,
-    )  # fmt: skip
-
-
-def _evaluate_factors(
-    user_factors: Any,
-    item_factors: Any,
-    embeddings: Any,
-    test_data: Any,
-    user_profiles: Any,
-    *,
-    alpha: float | None,
-    diversity: float,
-    user_pos_train: Any,
-    item_counts: Any,
-    item_to_idx: Mapping[Any, int] | None,
-    k: int,
-    cold_threshold: float,
-) -> dict[str, float]:
-    """Both evaluations of document 000; without `alpha` there is no content in the scores."""
     truth, history = translation.read_test_set(test_data, user_pos_train)
-    vectors = item_vectors(embeddings, item_to_idx)
+    vectors = item_vectors(bert_embeddings, item_to_idx)
     taken = truth if history is None else history
     if user_profiles is None:
-        user_profiles = compute_all_user_profiles(taken, embeddings, item_to_idx)
+        user_profiles = compute_all_user_profiles(taken, bert_embeddings, item_to_idx)
+    _check_profiles(user_profiles, truth)
     profiles = arrays_by_user(user_profiles)
     if not profiles:
         raise InputError("no user has a profile.", hint="Check that the items users took have an embedding.")
@@ -396,12 +382,20 @@ def _evaluate_factors(
     counts = training_counts(taken) if item_counts is None else item_counts
 
     # Row numbers as item ids: items nobody took are part of the catalogue.
-    n_items = len(item_factors)
-    source = Factors(user_factors, item_factors, item_ids=np.arange(n_items))
+    n_items = len(V)
+    source = Factors(U, V, item_ids=np.arange(n_items))
+    inside = np.isin(vectors.ids.values, np.arange(n_items))
+    n_rows = len(bert_embeddings) if item_to_idx is None else n_items
+    if not inside.all() or n_rows != n_items:
+        warn(
+            RecsysWarning,
+            f"{int((~inside).sum()):,} of {len(inside):,} items with an embedding are not rows of V, and "
+            f"{n_items - int(inside.sum()):,} of its {n_items:,} rows have none; say which belongs to which: "
+            "item_to_idx={row of V: row of the embeddings}.",
+        )
     if alpha is not None:
         # The cosine of every item with each user's profile; 0 for items without an embedding.
         content = np.zeros((n_items, vectors.matrix.shape[1]))
-        inside = vectors.ids.values < n_items
         content[vectors.ids.values[inside]] = vectors.matrix[vectors.rows[inside]]
         users = unit_rows(list(profiles.values()))
         source = blend(source, Factors(users, unit_rows(content), user_ids=list(profiles)), alpha)
@@ -427,4 +421,21 @@ def _evaluate_factors(
             rows = vectors.matrix[vectors.rows]
             lists = diversify(pool, rows, k, diversity=diversity, item_ids=vectors.ids.values)
             result = evaluate(lists, truth, requests, catalogue=range(source.n_items), **facts)
-    return {key: result[name] for key, name in names.items()}
+    return translation.Results.of({key: result[name] for key, name in names.items()}, result)
+
+
+def _check_profiles(profiles: Any, truth: Interactions) -> None:
+    """Warn if profiles were made of the test items, so that the answers leak."""
+    made_of = getattr(profiles, "made_of", None)
+    if made_of is None or made_of.items.kind != truth.items.kind or made_of.cases.kind != truth.cases.kind:
+        return
+    n_known = int(in_history(truth, made_of).sum())
+    if 2 * n_known >= len(truth.codes) > 0:
+        warn(
+            RecsysWarning,
+            f"the user profiles were made of {n_known:,} of the {len(truth.codes):,} test items, so they "
+            "know the answers; make them of the training data: compute_all_user_profiles(user_pos_train, …).",
+        )
+
+
+explain_all(globals())

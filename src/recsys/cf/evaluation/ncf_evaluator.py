@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from recsys.cf.evaluation.arguments import explained
+from recsys.cf.evaluation.arguments import explain_all
 from recsys.cf.evaluation.translation import cutoff, cutoff_list, id_list
 from recsys.conventions.decisions import Conventions
 from recsys.errors import InputError, UnknownNameError
@@ -29,7 +29,6 @@ from recsys.types import cached_property
 _CUTOFFS = (1, 5, 10, 20, 50)
 
 
-@explained()
 class NCFTestDataset:
     r"""The test cases of two files: `dataset[i]` is (user, positive item, negative items), as tensors.
 
@@ -65,7 +64,6 @@ class NCFTestDataset:
         return (self[case] for case in range(len(self)))
 
 
-@explained()
 class NCFEvaluator:
     """Hit rate and NDCG of a model that ranks each positive among its negatives.
 
@@ -223,9 +221,12 @@ class NCFEvaluator:
 
 
 def _score_item_in_list(ranklist: Iterable[Any], item: Any, metric: str) -> float:
-    items = [_python_value(entry) for entry in id_list(ranklist, "ranklist")]
+    items = [_python_value(entry) for entry in id_list(ranklist, "ranklist", ranked=True)]
     return score_list(items, {_python_value(item)}, metric) if items else 0.0
 
 
 def _python_value(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
+
+
+explain_all(globals())

@@ -2,8 +2,8 @@
 
 `compute_metrics` and `compute_user_metrics` (003) take pairs of predicted and true value. An item is relevant
 if its true value reaches a threshold. Only the test items of a user are ranked, by predicted value; equal
-predictions keep their order. A user without relevant items has no recall and no NDCG (None) and is left out
-of those means; precision and hit rate are 0.
+predictions keep their order, with a TieWarning where it matters. A user without relevant items has no recall
+and no NDCG (None) and is left out of those means; precision and hit rate are 0.
 
 `evaluate_rating_prediction`, `evaluate_ranking` and `precision_recall_at_k` (004) take torch modules and
 functions. A model is called with user ids and item ids, in batches; its mode is restored. As in the document,
@@ -15,14 +15,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
-from recsys.cf.evaluation.arguments import explained
+from recsys.cf.evaluation.arguments import explain_all
 from recsys.conventions.decisions import Conventions
-from recsys.errors import InputError, UnknownNameError
+from recsys.errors import InputError, TieWarning, UnknownNameError, hush, warn
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.ratings import evaluate_ratings, parse_ratings, read_predictions, rows_of_pairs
 from recsys.evaluation.results import Evaluation
@@ -35,7 +34,7 @@ from recsys.ranks.sources.fitted_models import pair_scorer, pair_scores
 
 Candidates = Literal["test", "catalogue"]
 Pairs = Mapping[Any, Sequence[tuple[float, float]] | Any]
-_PAIR_CONVENTIONS = Conventions.named("rating_threshold").but(duplicates="first")
+_PAIR_CONVENTIONS = Conventions.named("rating_threshold").but(duplicates="first", ties="given")
 _MODEL_CONVENTIONS = Conventions.named("rating_and_ranking").but(duplicates="first", ties="by_id")
 _ALIASES = {"hitrate": "hit", "hit_rate": "hit", "hr": "hit"}
 _PAIR_METRICS = ("precision", "recall", "ndcg", "hit_rate", "rmse")
@@ -44,7 +43,6 @@ _DOCUMENT_COLUMNS = {"user": "userId", "item": "movieId", "actual": "rating"}
 _RESULT_KEYS = {"mse": "MSE", "rmse": "RMSE", "mae": "MAE", "r2": "R2"}
 
 
-@explained()
 def compute_metrics(
     user_pred_true: Pairs,
     metrics: Iterable[str] = _PAIR_METRICS,
@@ -68,7 +66,6 @@ def compute_metrics(
     return {name: _none_if_nan(result[key]) for name, (result, key) in columns.items()}
 
 
-@explained()
 def compute_user_metrics(
     user_pred_true: Pairs,
     metrics: Iterable[str] = _PAIR_METRICS,
@@ -125,8 +122,10 @@ def _evaluate_pairs(
         liked = np.flatnonzero(true >= threshold)
         truth = to_interactions(Rows("truth", rows.cases, rows.case[liked], rows.items, rows.item[liked]))
         lists = to_lists(Rows("predictions", rows.cases, rows.case, rows.items, rows.item, score=predicted))
-        lists = replace(lists, scores=None)  # the order is decided, so equal predictions are no ties
-        rankings = evaluate(lists, truth, ranking_metrics, k=k, conventions=_PAIR_CONVENTIONS)
+        with hush(TieWarning) as ties:
+            rankings = evaluate(lists, truth, ranking_metrics, k=k, conventions=_PAIR_CONVENTIONS)
+        for category, text in ties:
+            warn(category, f"{text.partition(', so')[0]}; equal predictions keep the order they came in.")
     rating_metrics = [key for key in keys.values() if key in _ROW_METRICS]
     ratings = evaluate_ratings(pairs, metrics=rating_metrics) if rating_metrics else None
     return {
@@ -139,7 +138,6 @@ def _none_if_nan(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-@explained()
 def evaluate_rating_prediction(
     model: Any,
     df_test: Any,
@@ -170,7 +168,6 @@ def evaluate_rating_prediction(
     return {_RESULT_KEYS.get(name, name): value for name, value in result.items()}
 
 
-@explained()
 def precision_recall_at_k(
     model: Any,
     df_test: Any,
@@ -192,7 +189,6 @@ def precision_recall_at_k(
     return result[f"precision@{k}"], result[f"recall@{k}"]
 
 
-@explained()
 def evaluate_ranking(
     model: Any,
     df_test: Any,
@@ -263,3 +259,6 @@ def _read_rows(table: Any, columns: Any, name: str, *held: str) -> Rows:
     names = () if frame is None else frame.columns
     known = {role: name for role, name in _DOCUMENT_COLUMNS.items() if role not in chosen and name in names}
     return read_predictions(table, held=held, columns={**known, **chosen} or None, table=name)
+
+
+explain_all(globals())

@@ -15,14 +15,21 @@ from typing import Any
 
 import numpy as np
 
-from recsys.cf.evaluation.arguments import GRADES_BY_USER, LISTS, TRUTH_BY_USER, describe, explained
+from recsys.cf.evaluation.arguments import (
+    GRADES_BY_USER,
+    LISTS,
+    TRUTH_BY_USER,
+    describe,
+    explain_all,
+    explained,
+)
 from recsys.cf.evaluation.translation import (
+    Results,
+    check_same_kind,
     cutoff,
     cutoff_list,
     id_list,
     mapping_by_user,
-    matrix_of,
-    optional_mapping,
     value_of_lists,
 )
 from recsys.conventions.decisions import Conventions
@@ -30,6 +37,7 @@ from recsys.errors import ColumnError, InputError, SplitError
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.single import score_list
+from recsys.inputs.containers import as_array
 from recsys.ranks.sources import lists_from_recommender as ask_model
 
 logger = logging.getLogger(__name__)
@@ -58,7 +66,6 @@ def recall_at_k(recommended: Sequence[Any], relevant: Collection[Any], k: int) -
     return _list_value(recommended, relevant, "recall", k)
 
 
-@explained()
 def f1_at_k(recommended: Sequence[Any], relevant: Collection[Any], k: int) -> float:
     """The harmonic mean of precision and recall of the first k places.
 
@@ -68,7 +75,6 @@ def f1_at_k(recommended: Sequence[Any], relevant: Collection[Any], k: int) -> fl
     return _list_value(recommended, relevant, "f1", k)
 
 
-@explained()
 def average_precision_at_k(recommended: Sequence[Any], relevant: Collection[Any], k: int) -> float:
     """Precision at the place of each hit, added up and divided by min(k, relevant items).
 
@@ -90,7 +96,6 @@ def mean_average_precision_at_k(
     return _mean_over_shared_users(recommendations, ground_truth, "map", k)
 
 
-@explained()
 def dcg_at_k(recommended: Sequence[Any], relevance_scores: Mapping[Any, float], k: int) -> float:
     """Discounted cumulative gain: the sum of grade / log2(place + 1) over the first k places.
 
@@ -152,7 +157,6 @@ def gini_coefficient(recommendations: Lists, k: int) -> float:
     return value_of_lists(recommendations, f"gini@{at}", conventions=_CONVENTIONS) if at else 0.0
 
 
-@explained()
 def intra_list_diversity(recommended: Sequence[int], item_features: Any) -> float:
     """Mean cosine distance between two items of the list; `item_features[i]` belongs to item i.
 
@@ -165,7 +169,7 @@ def intra_list_diversity(recommended: Sequence[int], item_features: Any) -> floa
     if len(items) < 2:
         return 0.0
     is_sparse = hasattr(item_features, "tocsr")
-    rows: Any = item_features.tocsr() if is_sparse else matrix_of(item_features, "item_features")
+    rows: Any = item_features.tocsr() if is_sparse else as_array(item_features)
     n_rows = rows.shape[0]
     outside = [i for i in items if not (isinstance(i, int | np.integer) and 0 <= i < n_rows)]
     if outside:
@@ -180,13 +184,13 @@ def intra_list_diversity(recommended: Sequence[int], item_features: Any) -> floa
     return value_of_lists({0: items}, "ild", embeddings=embeddings, conventions=_CONVENTIONS)
 
 
-@explained()
 def time_based_split(
     interactions: Any,
     timestamp_col: Any,
     test_ratio: float = 0.2,
     *,
     on_tie: str = "together",
+    bad_rows: str = "error",
     columns: Mapping[str, Any] | None = None,
 ) -> tuple[Any, Any]:
     """Train on the past, test on the future: the newest `test_ratio` of the rows, sorted by time.
@@ -196,6 +200,7 @@ def time_based_split(
         timestamp_col: position (array) or name (table) of the timestamps.
         test_ratio: the share of the rows in the test set, above 0 and below 1.
         on_tie: by default rows of the same time stay on one side; see recsys.splits.
+        bad_rows: rows without a time are an "error", or left out ("exclude").
         columns: where user and item are, which only on_tie="random" and "by_item" read. In an array they are
             by default the first two columns that hold no times.
 
@@ -232,13 +237,12 @@ def time_based_split(
     # set keeps at least one row.
     n = len(interactions)
     n_test = n - max(int(n * (1 - test_ratio)), 1) if n > 1 else 1
-    roles |= optional_mapping(columns, "columns")
-    split = global_temporal(interactions, test=n_test, columns=roles, on_tie=on_tie)
+    roles |= dict(columns or {})
+    split = global_temporal(interactions, test=n_test, columns=roles, on_tie=on_tie, bad_rows=bad_rows)
     logger.info("Time-based split: %d train, %d test", len(split.train), len(split.test))
     return split.train, split.test
 
 
-@explained()
 def leave_one_out_cv(user_item_matrix: Any, *, seed: int = 0) -> Iterator[tuple[Any, Any]]:
     """(train, test) for each user with at least two entries, one random entry of the user held out.
 
@@ -248,12 +252,11 @@ def leave_one_out_cv(user_item_matrix: Any, *, seed: int = 0) -> Iterator[tuple[
     from recsys.splits import leave_one_out_matrices
 
     dense = not hasattr(user_item_matrix, "tocsr")
-    matrix = matrix_of(user_item_matrix, "user_item_matrix") if dense else user_item_matrix
+    matrix = as_array(user_item_matrix) if dense else user_item_matrix
     pairs = leave_one_out_matrices(matrix, seed=seed)
     return ((train.toarray(), test.toarray()) if dense else (train, test) for train, test in pairs)
 
 
-@explained()
 class RecommenderEvaluator:
     """Evaluates any model with `recommend(user, n=…)` that returns (item, score) pairs, best first.
 
@@ -301,7 +304,8 @@ class RecommenderEvaluator:
         logger.info("Evaluation complete: %s", dict(self.evaluation))
         values = {name: self.evaluation[name] for name in names}
         # If no list holds an item, coverage and Gini are 0, as in document 001.
-        return {name: 0.0 if math.isnan(value) else value for name, value in values.items()}
+        zeros = {name: 0.0 for name, value in values.items() if math.isnan(value)}
+        return Results.of(values | zeros, self.evaluation)
 
 
 def _collect_lists(model: Any, users: list[Any], n: int) -> tuple[dict[Any, list[Any]], dict[Any, Exception]]:
@@ -354,7 +358,7 @@ def _accepts_n(call: Callable[..., Any]) -> bool:
     return "n" in parameters or any(one.kind is Parameter.VAR_KEYWORD for one in parameters.values())
 
 
-def _items_of_answer(answer: Any) -> list[Any]:
+def _items_of_answer(answer: Any) -> Any:
     """The items of one answer, best first: (item, score) pairs, rows of an array, or bare items."""
     if (
         isinstance(answer, tuple)
@@ -362,6 +366,8 @@ def _items_of_answer(answer: Any) -> list[Any]:
         and all(hasattr(array, "__array__") and np.ndim(array) == 1 for array in answer)
     ):
         answer = answer[0]  # (items, scores), as some libraries return them
+    if isinstance(answer, set | frozenset):
+        return answer  # which `evaluate` refuses
     items = []
     for entry in answer:
         item = entry[0] if isinstance(entry, tuple | list) or np.ndim(entry) else entry
@@ -378,7 +384,7 @@ def _grades_by_item(relevance: Any) -> Any:
 
 
 def _list_value(recommended: Sequence[Any], relevant: Collection[Any], metric: str, k: int) -> float:
-    at, items = _cutoff_or_zero(k), id_list(recommended, "recommended")
+    at, items = _cutoff_or_zero(k), id_list(recommended, "recommended", ranked=True)
     if not at:
         return 0.0
     return score_list(items, relevant, f"{metric}@{at}", conventions=_CONVENTIONS)
@@ -394,11 +400,15 @@ def _mean_over_shared_users(lists: Lists, truth: Mapping[Any, Any], metric: str,
     lists, truth = mapping_by_user(lists), mapping_by_user(truth, "ground_truth")
     shared_users, at = [user for user in lists if user in truth], _cutoff_or_zero(k)
     if not at or not shared_users:
+        check_same_kind(lists, truth, "user")
         return 0.0
-    shared_lists = {user: id_list(lists[user]) for user in shared_users}
+    shared_lists = {user: id_list(lists[user], ranked=True) for user in shared_users}
     shared_truth = {
         user: truth[user] if isinstance(truth[user], Mapping) else id_list(truth[user])
         for user in shared_users
     }
     name = f"{metric}@{at}"
     return evaluate(shared_lists, shared_truth, name, conventions=_CONVENTIONS)[name]
+
+
+explain_all(globals())

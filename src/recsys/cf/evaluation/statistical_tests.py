@@ -1,8 +1,9 @@
 """Statistical tests of per-user values, with the names and keys of documents 000 and 001; see `recsys.stats`.
 
-Differences are first minus second; only `mean_improvement` and the `cohens_d` of `paired_t_test` are second
-minus first. What makes a number doubtful (fewer than 3 users, no variance, NaN) is a typed warning and is
-also listed under `warnings`.
+Differences are first minus second; only `mean_improvement` and the `cohens_d` of `paired_t_test` say what the
+new model gains: the second (metrics_b) over the first as in document 001, or `model_scores` over
+`baseline_scores` as in document 000. What makes a number doubtful (fewer than 3 users, no variance, NaN) is a
+typed warning and is also listed under `warnings`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from recsys.cf.evaluation.arguments import SAMPLES, TEXT_OR_NUMBER, explained
+from recsys.cf.evaluation.arguments import SAMPLES, TEXT_OR_NUMBER, explain_all, explained
 from recsys.errors import InputError
 from recsys.stats.comparison_table import Options
 from recsys.stats.effects import (
@@ -75,23 +76,32 @@ class StatisticalTester:
         """Paired t-test; samples may be named model_scores, baseline_scores or metrics_a, metrics_b.
 
         Keys: t_statistic, p_value, significant, mean_diff (first - second), mean_improvement (second -
-        first), std_diff, cohens_d (paired, second - first; 0.0 without variance or for a single pair),
-        cohens_d_kind, confidence_interval (of mean_diff), degrees_of_freedom, n, alternative,
-        interpretation, warnings.
+        first; model - baseline by those names), std_diff, cohens_d (paired, of mean_improvement; 0.0 without
+        variance or for a single pair), cohens_d_kind, confidence_interval (of mean_diff), degrees_of_freedom,
+        n, alternative, interpretation, warnings.
+
+        >>> by_name = StatisticalTester().paired_t_test(
+        ...     model_scores=[0.5, 0.7, 0.6, 0.9], baseline_scores=[0.4, 0.5, 0.6, 0.6]
+        ... )
+        >>> round(by_name["mean_diff"], 2), round(by_name["mean_improvement"], 2)
+        (0.15, 0.15)
         """
+        gains_first = not {"model_scores", "baseline_scores"}.isdisjoint(samples)
         sample_pairs = _pair_named_samples(sample1, sample2, samples)
         result = paired_t(sample_pairs, alternative=alternative, confidence=1.0 - self.alpha)
         if math.isinf(result.statistic):
             # Without variance, p is the limit of the t-test, 0 or 1, as in scipy.stats.ttest_rel.
             wrong_side = {"greater": result.statistic < 0, "less": result.statistic > 0}
             result = replace(result, p_value=float(wrong_side.get(result.alternative, False)))
-        effect = d_z(Differences(sample_pairs.second, sample_pairs.first, keys=sample_pairs.keys))
+        new, old = sample_pairs.second, sample_pairs.first
+        new, old = (old, new) if gains_first else (new, old)
+        effect = d_z(Differences(new, old, keys=sample_pairs.keys))
         interval = result.interval
         return _significance_dict(result, self.alpha, "t_statistic") | {
-            "mean_improvement": 0.0 - result.difference,
+            "mean_improvement": result.difference if gains_first else 0.0 - result.difference,
             "std_diff": deviation(sample_pairs.values),
             "cohens_d": effect.value if math.isfinite(effect.value) else 0.0,
-            "cohens_d_kind": "paired (d_z), second - first",
+            "cohens_d_kind": f"paired (d_z), {'first - second' if gains_first else 'second - first'}",
             "confidence_interval": (math.nan, math.nan)
             if interval is None
             else (interval.low, interval.high),
@@ -110,7 +120,8 @@ class StatisticalTester:
         """Wilcoxon signed-rank test: `exact` (ties included), or `normal` with continuity correction.
 
         `auto` is exact for up to 50 users that differ. The test is not about the mean, and on large samples
-        it rejects too often when differences are skewed; a warning says so from 500 users on. Keys:
+        it rejects too often when differences are skewed; from 500 users on a warning says so where a paired
+        t-test decides otherwise. Keys:
         statistic (as in SciPy: the smaller rank sum, or the positive one if one-sided), w_plus, w_minus,
         rank_biserial, and those of every test.
         """
@@ -306,7 +317,6 @@ class StatisticalTester:
         }
 
 
-@explained()
 class BootstrapEstimator:
     """Bootstrap intervals and paired permutation tests; the same seed gives the same result.
 
@@ -432,7 +442,6 @@ def paired_t_test(
     return StatisticalTester(level).paired_t_test(sample1, sample2, alternative, **samples)
 
 
-@explained()
 def cohens_d(sample1: Any = None, sample2: Any = None, **samples: Any) -> EffectSize:
     """Cohen's d, first - second over the pooled standard deviation: a float that also has keys.
 
@@ -443,7 +452,6 @@ def cohens_d(sample1: Any = None, sample2: Any = None, **samples: Any) -> Effect
     return EffectSize.of(StatisticalTester().cohens_d(sample1, sample2, **samples))
 
 
-@explained()
 def bootstrap_confidence_interval(
     metric_values: Sequence[float],
     n_bootstrap: int = 1000,
@@ -525,3 +533,6 @@ def _significance_dict(result: TestResult, level: float, statistic: str = "stati
         "interpretation": "significant" if significant else "not significant",
         "warnings": list(result.notes),
     }
+
+
+explain_all(globals())

@@ -18,11 +18,21 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from recsys.cf.evaluation.arguments import describe
-from recsys.errors import ColumnError, CutoffError, InputError, RecsysError, UnknownNameError
+from recsys.errors import (
+    ColumnError,
+    CutoffError,
+    InputError,
+    RecsysError,
+    RecsysWarning,
+    TieWarning,
+    UnknownNameError,
+    hush,
+    warn,
+)
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.results import Evaluation
 from recsys.inputs import read_interactions
-from recsys.inputs.containers import as_array
+from recsys.inputs.ids import encode, ids_from_sequence
 from recsys.metrics.registry import Metric, Request
 from recsys.ranks.sources import Factors, Scores
 from recsys.types import Array, Interactions, Lists
@@ -31,12 +41,34 @@ USER, ITEM = "u_idx", "i_idx"
 STANDARD = ("recall", "ndcg", "precision", "map")
 K_VALUES = (10, 20)
 TIMES = ("training_time", "evaluation_time_seconds")
+_WARNED = frozenset({"truth_already_seen"})  # cautions after which no value of a result means anything
 
 
 class Results(dict[str, Any]):
-    """{result key: value} with the keys of document 000; `evaluation` has the users and conventions."""
+    """{result key: value} with the keys of the document; `evaluation` has the users and conventions.
+
+    Its cautions follow when it is printed; what most likely makes all values wrong also warns.
+    """
 
     evaluation: Evaluation
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any], evaluation: Evaluation) -> Results:
+        """The values, with the evaluation they come from."""
+        results = cls(values)
+        results.evaluation = evaluation
+        for one in results.cautions:
+            if one.code in _WARNED:
+                warn(RecsysWarning, str(one))
+        return results
+
+    @property
+    def cautions(self) -> tuple[Any, ...]:
+        """Where the values may answer another question than was meant."""
+        return self.evaluation.cautions
+
+    def __str__(self) -> str:
+        return "\n".join([repr(self), *map(str, self.cautions)])
 
     def per_user(self) -> Any:
         """A DataFrame with one row per evaluated user, indexed by id."""
@@ -77,8 +109,10 @@ def cutoffs(k_values: int | Iterable[int]) -> list[int]:
     return sorted(set(cutoff_list(k_values)))
 
 
-def id_list(ids: Iterable[Any], what: str = "items") -> list[Any]:
-    """Ids from a list, a set, an array, a Series or a tensor, as a list of Python values."""
+def id_list(ids: Iterable[Any], what: str = "items", *, ranked: bool = False) -> list[Any]:
+    """Ids from a list, a set (unless they are ranked), an array, a Series or a tensor, as Python values."""
+    if ranked and isinstance(ids, set | frozenset):
+        raise InputError(f"the {what} came as a set, which has no order.", hint="Pass a list, best first.")
     values: Any = ids.tolist() if hasattr(ids, "tolist") else ids
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise InputError(
@@ -87,33 +121,13 @@ def id_list(ids: Iterable[Any], what: str = "items") -> list[Any]:
     return values if isinstance(values, list) else list(values)
 
 
-def matrix_of(values: Any, what: str) -> Array:
-    """A matrix of numbers, with one row per item; InputError for anything else."""
-    try:
-        matrix = as_array(values)
-        numbers = matrix if matrix.dtype.kind in "iufb" else matrix.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"{what} came as {type(values).__name__}, which is no matrix of numbers.",
-            table=what,
-            hint="Pass one row of numbers per item, all of the same length.",
-        ) from error
-    if numbers.ndim != 2:
-        raise InputError(
-            f"{what} must be a matrix; got shape {numbers.shape}.",
-            table=what,
-            hint="Pass one row of numbers per item.",
-        )
-    return numbers
-
-
-def optional_mapping(values: Any, what: str) -> dict[str, Any]:
-    """The values as a dict, empty for None."""
-    if values is None:
-        return {}
-    if not isinstance(values, Mapping):
-        raise InputError(f"{what} came as {type(values).__name__}.", hint=f"Pass {what}={{name: value}}.")
-    return dict(values)
+def check_same_kind(ids: Iterable[Any], known: Iterable[Any], what: str) -> None:
+    """IdTypeError if one side has numbers and the other texts, so that none would match."""
+    sides = [
+        encode(ids_from_sequence(list(one), table=what, column=what), table=what, column=what)[0]
+        for one in (ids, known)
+    ]
+    sides[0].same_kind(sides[1], what=what)
 
 
 def path_of(path: Any, what: str) -> Path:
@@ -161,7 +175,14 @@ def read_truth(
         test_data = test_data.test_data
     test_data = _series_to_dict(test_data)
     if isinstance(test_data, Interactions | Mapping) or not hasattr(test_data, "columns"):
-        return read_interactions(test_data, table="test_data")
+        truth = read_interactions(test_data, table="test_data")
+        if isinstance(test_data, list) and test_data and all(isinstance(row, tuple) for row in test_data):
+            warn(
+                RecsysWarning,
+                f"test_data came as a list of {len(test_data):,} tuples, which was read as the items of "
+                "users 0, 1, 2 and so on; pass pairs of user and item as a table or {user: items}.",
+            )
+        return truth
     columns = {"user": user_col, "item": item_col} | ({} if rating_col is None else {"grade": rating_col})
     names = _column_names(test_data)
     for name in columns.values():
@@ -265,7 +286,11 @@ def document_words(id_advice: str) -> Iterator[None]:
     """
     words = {"truth": "test_data", "seen": "user_pos_train", "users": "the users"}
     try:
-        yield
+        with hush(TieWarning) as ties:
+            yield
+        for category, text in ties:
+            advice = "; results.evaluation.under({'ties': 'expected'}) gives the mean over all orders."
+            warn(category, text.partition(". ties=")[0] + advice)
     except RecsysError as error:
         if error.table in words:
             pattern = rf"\b(?:the {error.table}\b|{error.table}=)"
@@ -308,15 +333,14 @@ class StandardEvaluator(ABC):
 
         Coverage is that of the longest lists. The MRR of {user: items} is over the lists as they are.
         """
+        start = time.perf_counter()
         truth, history = read_test_set(test_data, user_pos_train, **columns)
         names, coverage = standard_names(k_values), f"coverage@{max(k_values)}"
         with document_words(self._id_advice):
             ranked = self._lists_or_source(truth, history, max(k_values))
-            start = time.perf_counter()
             size = self.num_items if isinstance(ranked, Mapping) else None
             evaluation = evaluate(ranked, truth, [*names, coverage], seen=history, catalogue=size)
-        results = Results({name: evaluation[name] for name in names})
-        results.evaluation = evaluation
+        results = Results.of({name: evaluation[name] for name in names}, evaluation)
         covered = evaluation[coverage]
         results["coverage"] = 0.0 if math.isnan(covered) else covered  # no list holds an item
         n_evaluated = min(evaluation.n_cases[name] for name in names)
@@ -339,8 +363,9 @@ def mapping_by_user(data: Any, what: str = "recommendations") -> Mapping[Any, An
 
 
 def value_of_lists(recommendations: Any, request: str, **facts: Any) -> float:
-    """The value of a metric that needs no truth, of lists or of sets; 0.0 if none holds an item."""
-    lists = {user: id_list(items) for user, items in mapping_by_user(recommendations).items()}
+    """The value of a metric that needs no truth, of lists or, without a cut-off, of sets; 0.0 of no item."""
+    by_user = mapping_by_user(recommendations)
+    lists = {user: id_list(items, ranked="@" in request) for user, items in by_user.items()}
     if not any(lists.values()):
         return 0.0
     result = evaluate(lists, dict.fromkeys(lists, ()), [request], **facts)

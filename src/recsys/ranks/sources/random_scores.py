@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from recsys.inputs.ids import ids_from_sequence
-from recsys.kernels.keyed_random import GOLDEN_RATIO, Keys, mix_bits, unit_floats, unit_keys
+from recsys.kernels.keyed_random import GOLDEN_RATIO, Keys, check_seed, mix_bits, unit_floats, unit_keys
 from recsys.ranks.sources.scores import Scores
 from recsys.types import Array, Float, Int
 
@@ -26,11 +26,11 @@ class RandomScores(Scores):
         seed: int = 0,
     ) -> None:
         users, items = list(user_ids), None if item_ids is None else list(item_ids)
-        self.seed = int(seed)
+        self.seed = check_seed(seed)
         names = (
             np.arange(n_items) if items is None else ids_from_sequence(items, table="items", column="item")
         )
-        seed_key = unit_keys(np.array([seed], dtype=np.int64))
+        seed_key = unit_keys(np.array([self.seed], dtype=np.int64))
         super().__init__(
             partial(_random_floats, seed_key, unit_keys(names) * GOLDEN_RATIO),
             n_users=len(users),
