@@ -87,6 +87,26 @@ def with_coverage(**keywords):
     }
 
 
+def with_factors(*, truth=None, n_items=30, **options) -> recsys.Evaluation:
+    model = recsys.Factors(np.arange(1.0, N + 1)[:, None], np.sin(np.arange(1.0, n_items + 1))[:, None])
+    return recsys.evaluate(model, world(0)[0] if truth is None else truth, ["recall@5"], **options)
+
+
+def compared(first, second):
+    """Two results of about the same model that were asked with these options."""
+    return recsys.compare({"a": with_factors(**first), "b": with_factors(**second)})
+
+
+def of_users(n: int, lists: int | None = None) -> recsys.Evaluation:
+    return recsys.evaluate(lists_of(5, lists or n), truth_of(n), ["recall@5"])
+
+
+def with_lists_for(*sizes, users=None):
+    """Results of the same truth, with lists for so many users."""
+    n = max(sizes) if users is None else users
+    return {f"of {size}": recsys.evaluate(lists_of(5, size), truth_of(n), ["recall@5"]) for size in sizes}
+
+
 def seen_before(n: int, model=None, **keywords):
     """An evaluation in which each user has seen n of the four relevant items."""
     truth, seen = ({u: set(range(size)) for u in range(12)} for size in (4, n))
@@ -219,6 +239,8 @@ SPEAKS = {
                 ),
             }
         ),
+        lambda: recsys.compare({"a": of_users(120), "b": of_users(72)}),
+        lambda: recsys.gate(of_users(72), of_users(120), {"recall@5": "5%"}),
     ],
     "groups_not_compared": [
         lambda: recsys.compare(
@@ -232,6 +254,35 @@ SPEAKS = {
         lambda: recsys.compare(with_coverage()),
         lambda: recsys.compare(with_coverage(), metrics=["coverage@5"]),
         lambda: recsys.gate(*with_coverage().values(), {"coverage@5": "5%"}),
+    ],
+    "candidates_differ": [
+        lambda: compared({}, {"eligible": world(0)[0]}),
+        lambda: compared({"eligible": world(0)[0]}, {"eligible": pd.concat(world(0))}),
+        lambda: compared({}, {"exclude": [3]}),
+        lambda: compared({"seen": {}}, {"seen": {}, "eligible": world(0)[0], "truth": world(0)[0][2:]}),
+    ],
+    "ranked_items_differ": [
+        lambda: compared({}, {"n_items": 31}),
+        lambda: recsys.gate(with_factors(n_items=31), with_factors(), {"recall@5": "5%"}),
+    ],
+    "seen_differs": [
+        lambda: compared({}, {"seen": world(0)[1]}),
+        lambda: compared({"seen": world(0)[1]}, {"seen": world(0)[1][3:]}),
+        lambda: recsys.gate(
+            with_factors(seen=world(0)[1]), with_factors(seen=world(0)[1][3:]), {"recall@5": "5%"}
+        ),
+    ],
+    "trains_differ": [
+        lambda: compared({"train": world(0)[1]}, {"train": world(0)[1][3:]}),
+        lambda: recsys.gate(
+            with_factors(train=world(0)[1]), with_factors(train=world(0)[1][3:]), {"recall@5": "5%"}
+        ),
+    ],
+    "weights_differ": [lambda: compared({}, {"item_weights": {item: 1 + item % 2 for item in range(30)}})],
+    "lists_are_missing": [
+        lambda: recsys.compare(with_lists_for(150, 50)),
+        lambda: recsys.compare(with_lists_for(150, 134)),
+        lambda: recsys.gate(*with_lists_for(50, 150).values(), {"recall@5": "5%"}),
     ],
 }
 
@@ -350,6 +401,9 @@ SILENT = {
                 ),
             }
         ),
+        lambda: recsys.compare({"a": of_users(120), "b": of_users(110)}),
+        lambda: recsys.compare({"a": of_users(60), "b": of_users(36)}),
+        lambda: recsys.compare({"a": of_users(60), "b": of_users(60, lists=900)}),
     ],
     "groups_not_compared": [
         lambda: recsys.compare(
@@ -363,6 +417,54 @@ SILENT = {
         lambda: recsys.compare(with_coverage(), metrics=["recall@5"]),
         lambda: recsys.compare(with_coverage(catalogue=100)),
         lambda: recsys.gate(*with_coverage().values(), {"recall@5": "5%"}),
+    ],
+    "candidates_differ": [
+        lambda: compared({}, {}),
+        lambda: compared({"eligible": world(0)[0]}, {"eligible": world(0)[0][::-1]}),
+        lambda: compared({"exclude": [3, 4]}, {"exclude": [4, 3, 3]}),
+        lambda: compared(
+            {"eligible": world(0)[0]}, {"eligible": pd.concat(world(0)), "truth": world(0)[0][2:]}
+        ),
+        lambda: recsys.compare(
+            {
+                "a": with_factors(eligible=world(0)[0]),
+                "b": recsys.evaluate(lists_of(5), world(0)[0], ["recall@5"]),
+            }
+        ),
+    ],
+    "ranked_items_differ": [
+        lambda: compared({}, {}),
+        lambda: compared({}, {"n_items": 31, "truth": world(0)[0][2:]}),
+        lambda: recsys.compare(
+            {"a": with_factors(), "b": recsys.evaluate(lists_of(5), world(0)[0], ["recall@5"], catalogue=31)}
+        ),
+    ],
+    "seen_differs": [
+        lambda: compared({"seen": world(0)[1]}, {"seen": world(0)[1][::-1]}),
+        lambda: compared({}, {"seen": {}}),
+        lambda: compared({"seen": world(0)[1]}, {"seen": world(0)[1][3:], "truth": world(0)[0][2:]}),
+        lambda: recsys.compare(
+            {
+                "a": with_factors(seen=world(0)[1]),
+                "b": recsys.evaluate(lists_of(5), world(0)[0], ["recall@5"]),
+            }
+        ),
+    ],
+    "trains_differ": [
+        lambda: compared({"train": world(0)[1]}, {}),
+        lambda: compared({"train": world(0)[1]}, {"train": world(0)[1][::-1]}),
+        lambda: compared({"train": world(0)[1]}, {"train": world(0)[1][3:], "truth": world(0)[0][2:]}),
+    ],
+    "weights_differ": [
+        lambda: compared(*[{"item_weights": {item: 1 + item % 2 for item in range(30)}}] * 2),
+        lambda: compared(
+            {"case_weights": dict.fromkeys(range(N), 2)}, {"case_weights": dict.fromkeys(range(N), 2.0)}
+        ),
+    ],
+    "lists_are_missing": [
+        lambda: recsys.compare(with_lists_for(150, 140)),
+        lambda: recsys.compare(with_lists_for(90, 20)),
+        lambda: recsys.compare(with_lists_for(150, 50, users=50)),
     ],
 }
 

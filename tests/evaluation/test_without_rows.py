@@ -270,6 +270,7 @@ def without(whole: Evaluation, **options: Any) -> Evaluation:
         without_rows(whole.partial, **options),
         whole.requests,
         whole.conventions,
+        asked=whole.asked,
         ranges=whole.ranges,
         notes=whole.notes,
     )

@@ -38,6 +38,7 @@ from recsys.comparison.row_pieces import (
 )
 from recsys.errors import InputError, NoRowsError, NotDefinedError
 from recsys.evaluation import tables
+from recsys.evaluation.asked import refuse_other_question
 from recsys.evaluation.cautions import Caution, comparison_cautions
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.uncertainty import group_jackknife, needs_jackknife
@@ -206,7 +207,8 @@ def gate(
 
     Args:
         new: the evaluation of the new model, or the path where it was saved.
-        against: that of the current model, of the same users under the same conventions.
+        against: that of the current model, of the same users under the same conventions. An error says where
+            their candidates differ, or one of them left out what users had before (`seen=`).
         margins: how much worse each metric may be: "1%" of the old value, or 0.005 in its own units; 0 asks
             that it is shown to be better. One so wide that no model can fail it is refused.
         confidence: of the one-sided bound.
@@ -249,6 +251,7 @@ def gate(
     check_same_decisions(
         requests, ("the one it is compared with", other.conventions), ("the new result", result.conventions)
     )
+    refuse_other_question(other.asked, result.asked, ("the old result", "the new one"))
     ranges = value_ranges(requests, [result, other])
     demands = {
         str(request): _demand(request, margin, [other, result], confidence)

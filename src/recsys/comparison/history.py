@@ -45,6 +45,11 @@ class Night:
     path: str
     decisions: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
+    def unlike(self, other: Night) -> bool:
+        """Whether a decision that is known of both nights differs."""
+        shared = self.decisions.keys() & other.decisions.keys()
+        return any(self.decisions[name] != other.decisions[name] for name in shared)
+
 
 class ResultHistory(Sequence[Night]):
     """The values of stored results, oldest first; prints as a table with the changes below."""
@@ -67,7 +72,7 @@ class ResultHistory(Sequence[Night]):
     def comparable(self) -> Iterator[tuple[tuple[str, str], list[Night]]]:
         """The nights of each (model, metric) that were evaluated under the same decisions as the newest."""
         for key, nights in self.series():
-            yield key, [night for night in nights if night.decisions == nights[-1].decisions]
+            yield key, [night for night in nights if not night.unlike(nights[-1])]
 
     def changes(self) -> dict[tuple[str, str], list[tuple[Night, Change]]]:
         """The changes of each (model, metric): the first night of each new level, among comparable nights."""
@@ -87,14 +92,14 @@ class ResultHistory(Sequence[Night]):
         """Since when the conventions of a series are others, which they are, and what is not compared."""
         metrics: dict[tuple[str, str], list[str]] = {}
         for (name, metric), nights in self.series():
-            now, unlike = nights[-1].decisions, [n for n in nights if n.decisions != nights[-1].decisions]
+            now, unlike = nights[-1].decisions, [n for n in nights if n.unlike(nights[-1])]
             if not unlike:
                 continue
             since, before = nights[nights.index(unlike[-1]) + 1].finished, unlike[-1].decisions
             differ = "; ".join(
                 f"{decision}: {before.get(decision)}, now {value}"
                 for decision, value in now.items()
-                if before.get(decision) != value
+                if before.get(decision, value) != value
             )
             more = "" if all(n.decisions == before for n in unlike) else "; some nights differ in other ways"
             text = (
@@ -217,8 +222,7 @@ def decisions_of(result: Evaluation, request: Request) -> dict[str, Any]:
     decisions = {name: value for name, value in values.items() if name in request.metric.reads}
     if not needs_jackknife(request):
         decisions["aggregate"] = str(request.aggregate) if is_aggregated(result.partial, request) else "mean"
-    decisions["candidates"] = "sampled" if result.notes.get("sampled") else "all"
-    return decisions
+    return decisions if result.asked is None else decisions | result.asked.decisions
 
 
 def result_paths(folder: str | Path) -> list[Path]:

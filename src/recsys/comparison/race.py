@@ -194,6 +194,7 @@ def race(
             notes=notes,
             cautions=run.cautions(partial, entry.conventions),
             truth_keys=run.truth_keys(partial),
+            asked=run.asked(partial),
             ranges=entry.ranges,
         )
     return Race(

@@ -14,6 +14,7 @@ import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError, InputError, TieWarning, verb, warn
+from recsys.evaluation.asked import SAMPLED, Asked, Content
 from recsys.evaluation.engine import measure
 from recsys.evaluation.results import Evaluation
 from recsys.metrics import METRICS
@@ -21,7 +22,7 @@ from recsys.metrics.registry import Metrics, Request, parse_all, set_requests
 from recsys.ranks.ranked_truth import CountedTruth
 from recsys.ranks.sources.candidate_sets import Candidates, read_candidates
 from recsys.ranks.sources.fitted_models import scoring
-from recsys.types import Context
+from recsys.types import Context, Ids
 
 __all__ = ["Candidates", "count_candidates", "evaluate_candidates", "rank_metrics"]
 
@@ -118,7 +119,12 @@ def evaluate_counted(
         partial = measure(counted, requests, under, Context(complete=True))
         if tied:
             partial = replace(partial, counts={**partial.counts, "tied": tied})
-        return Evaluation(partial, requests, under, notes=notes, reevaluate=run)
+
+        def asked() -> Asked:
+            pairs = Content(int(counted.n_candidates.sum()), "")
+            return Asked(SAMPLED, eligible=pairs, users=Content.of(Ids(partial.rows.ids)))
+
+        return Evaluation(partial, requests, under, notes=notes, asked=asked, reevaluate=run)
 
     return run(conventions)
 

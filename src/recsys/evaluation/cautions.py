@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 from recsys.errors import InputError
+from recsys.evaluation.asked import differences
 from recsys.ranks.ranked_truth import in_history
 from recsys.ranks.sources import UsersByItems
 from recsys.types import Array, Ids, Interactions, Lists, Partial, Registry
@@ -30,6 +31,7 @@ _RATINGS = ("rating", "ratings", "star", "stars")
 _TIMES = ("timestamp", "time", "ts", "date", "datetime", "unixtime")
 _SCORES = ("score", "scores", "rank", "prediction", "pred", "predicted")
 _FEW, _MOST = 0.1, 0.9
+_MANY_USERS = 100  # of fewer, shares say little
 _FLOAT = re.compile(r"^([+-]?[0-9]+)\.0+$")  # a whole number that is written as a float
 
 
@@ -400,9 +402,13 @@ def groups_left_out(counts: Mapping[str, int]) -> str | None:
 
 @caution_rule("comparison")
 def different_questions(compared: Compared) -> str | None:
-    """Two results have another truth for the same users, or share fewer than half of their users.
+    """Two results have another truth for the same users, or share too few of their users.
 
-    Silent: the same truth for most of the same users; files of format 1, which do not hold the truth.
+    They share fewer than half of the users with relevant items, or fewer than 90% of 100 users or more: those
+    who are in both may be the easy ones.
+
+    Silent: the same truth for most of the same users; lists for users without truth; files of format 1, which
+    do not hold the truth.
     """
     models = compared.models
     baseline, *others = models
@@ -410,7 +416,7 @@ def different_questions(compared: Compared) -> str | None:
         n_users, n_shared, n_other = _count_truths(models[baseline], models[name])
         if n_other:
             return f"{n_other:,} of {n_shared:,} users have another truth in {name} than in {baseline}"
-        if 2 * n_shared < n_users:
+        if n_shared < (_MOST if n_users >= _MANY_USERS else 0.5) * n_users:
             of = f"{n_shared:,} of {n_users:,} users"
             return f"{baseline} and {name} share {of}, and only these are compared"
     return None
@@ -453,6 +459,83 @@ def catalogues_differ(compared: Compared) -> str | None:
     )
 
 
+def _difference(compared: Compared, code: str) -> str | None:
+    """Where the question of a model differs from that of the first one, run by run."""
+    first, *others = compared.models.items()
+    for name, evaluations in others:
+        for one, other in zip(first[1], evaluations, strict=False):
+            found = differences(one.asked, other.asked, (first[0], name))
+            if code in found:
+                return found[code].sentence
+    return None
+
+
+@caution_rule("comparison")
+def candidates_differ(compared: Compared) -> str | None:
+    """Models ranked other candidates: the whole catalogue, `eligible=`, what `exclude=` left, or a sample.
+
+    Among fewer candidates the same model has higher values. A gate refuses such results.
+
+    Silent: ready lists, and scores of -inf, which do not say what they were chosen from; other eligible or
+    excluded items of another test.
+    """
+    return _difference(compared, "candidates_differ")
+
+
+@caution_rule("comparison")
+def ranked_items_differ(compared: Compared) -> str | None:
+    """Models ranked all their items, and these are not the same.
+
+    Silent: ready lists; the items of another test.
+    """
+    return _difference(compared, "ranked_items_differ")
+
+
+@caution_rule("comparison")
+def seen_differs(compared: Compared) -> str | None:
+    """What users had before was left out of one ranking and not of the other, or seen= held other rows.
+
+    A gate refuses the former.
+
+    Silent: ready lists, and scores of -inf, which may leave it out themselves; other rows for another test.
+    """
+    return _difference(compared, "seen_differs")
+
+
+@caution_rule("comparison")
+def trains_differ(compared: Compared) -> str | None:
+    """The same truth was evaluated beside different training data (`train=`).
+
+    Silent: train= was given for one of the two only; the truth is another as well.
+    """
+    return _difference(compared, "trains_differ")
+
+
+@caution_rule("comparison")
+def weights_differ(compared: Compared) -> str | None:
+    """The users of two results, or their relevant items, were weighed in different ways.
+
+    Silent: the same weights; weights of other users.
+    """
+    return _difference(compared, "weights_differ")
+
+
+@caution_rule("comparison")
+def lists_are_missing(compared: Compared) -> str | None:
+    """One model has no list for many users that another has lists for: at least 10% more of 100 or more.
+
+    Silent: every model lacks about as many.
+    """
+    lacking = {
+        name: _total(evaluations, "without_list") / max(1, _total(evaluations, "cases"))
+        for name, evaluations in compared.models.items()
+    }
+    most, least = (choose(lacking, key=lacking.__getitem__) for choose in (max, min))
+    if lacking[most] - lacking[least] < _FEW or _total(compared.models[most], "cases") < _MANY_USERS:
+        return None
+    return f"{most} has no list for {lacking[most]:.0%} of its users, and {least} for {lacking[least]:.0%}"
+
+
 def are_pairs(data: Any, users: Array) -> bool:
     """Whether most first members of the rows [user, item] are users and few of the row numbers are."""
     if isinstance(data, np.ndarray):
@@ -463,6 +546,11 @@ def are_pairs(data: Any, users: Array) -> bool:
     known = set(users.tolist())
     n_rows = sum(row in known for row in range(len(data)))
     return bool(firsts) and n_rows < _FEW * len(data) and 2 * len(firsts & known) >= len(firsts)
+
+
+def _total(evaluations: Sequence[Evaluation], name: str) -> int:
+    """A count of all runs of a model."""
+    return sum(e.counts.get(name, 0) for e in evaluations)
 
 
 def _user_ids(data: Interactions | Lists) -> Array:
@@ -508,8 +596,10 @@ class _Truths(NamedTuple):
 
     @staticmethod
     def of(ids: Array, keys: Array | None) -> _Truths:
-        nothing = np.zeros(len(ids), dtype=np.uint64)
-        return _Truths(ids, nothing if keys is None else keys, np.full(len(ids), keys is not None))
+        if keys is None:
+            return _Truths(ids, np.zeros(len(ids), dtype=np.uint64), np.zeros(len(ids), dtype=bool))
+        has_truth = keys != 0  # others are in no mean of relevant items
+        return _Truths(ids[has_truth], keys[has_truth], np.ones(np.count_nonzero(has_truth), dtype=bool))
 
     @staticmethod
     def join(parts: Sequence[_Truths]) -> _Truths:
@@ -531,17 +621,17 @@ class _Truths(NamedTuple):
 
 
 def _count_truths(first: Sequence[Evaluation], second: Sequence[Evaluation]) -> tuple[int, int, int]:
-    """How many cases the larger of two models has, how many both have, and how many have another truth."""
+    """How many cases with truth the larger of two models has; how many both have, and with another truth."""
     folders: list[Any] = [getattr(e.per_case, "folder", None) for e in (*first, *second)]
     if len(folders) == 2 and None not in folders:
         from recsys.evaluation.rows_in_step import rows_in_step
 
-        n_shared = n_other = 0
+        found = np.zeros(4, dtype=np.int64)
         for pieces in rows_in_step(dict(zip(("first", "second"), folders, strict=True)), ()):
             here, there = (_Truths.of(piece.rows.ids, piece.truth_keys) for piece in pieces.values())
-            shared, other = here.compare(there)
-            n_shared, n_other = n_shared + shared, n_other + other
-        return max(map(len, folders)), n_shared, n_other
+            found += len(here.ids), len(there.ids), *here.compare(there)
+        n_here, n_there, n_shared, n_other = found.tolist()
+        return max(n_here, n_there), n_shared, n_other
     here, there = (
         _Truths.join([_Truths.of(e.per_case.ids, e.truth_keys) for e in evaluations])
         for evaluations in (first, second)

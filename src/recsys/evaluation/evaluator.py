@@ -161,6 +161,7 @@ class Evaluator:
             notes=self._remarks.notes,
             cautions=self._remarks.cautions_for(len(partial.rows), partial.counts, self.inputs.silenced),
             truth_keys=truth_keys,
+            asked=self._remarks.asked,
             ranges=self._remarks.ranges,
         )
 

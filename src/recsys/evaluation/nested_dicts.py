@@ -243,6 +243,7 @@ class DictEvaluation:
             compute_bounds=lambda values: self.general.bounds(rules, values),
             cautions=lambda: self.general.cautions(partial, rules),
             truth_keys=lambda: self.general.truth_keys(partial),
+            asked=lambda: self.general.asked(partial),
             ranges=lambda: self.general.ranges(rules),
         )
 

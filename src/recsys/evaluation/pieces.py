@@ -11,12 +11,13 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.errors import InputError, RecsysError
+from recsys.evaluation.asked import Asked, join_asked
 from recsys.evaluation.cautions import CAUTIONS, Caution, Question, find_cautions
 from recsys.evaluation.engine import merge, without_rows
 from recsys.evaluation.exposure import catalogue_context
@@ -41,11 +42,12 @@ class PieceCaution(NamedTuple):
 
 @dataclass(frozen=True)
 class Remarks:
-    """What is said about pieces besides their numbers: notes, cautions, and the range of each metric."""
+    """What is said about pieces besides their numbers: notes, cautions, ranges of metrics, what was asked."""
 
     notes: Mapping[str, Any] = field(default_factory=dict)
     cautions: Mapping[str, PieceCaution] = field(default_factory=dict)
     ranges: Mapping[str, Range] = field(default_factory=dict)
+    asked: Asked | None = None
 
     @classmethod
     def of(cls, run: EvaluationRun, partial: Partial, conventions: Conventions) -> Remarks:
@@ -53,7 +55,7 @@ class Remarks:
         n = len(partial.rows)
         found = find_cautions("evaluation", Question(run, partial, conventions), run.silenced)
         cautions = {one.code: PieceCaution(one, n, n) for one in found}
-        return cls(run.notes, cautions, run.ranges(conventions))
+        return cls(run.notes, cautions, run.ranges(conventions), run.asked(partial))
 
     def join(self, other: Remarks) -> Remarks:
         """Those of both: counts add up, anything else in the notes is that of the first."""
@@ -63,7 +65,10 @@ class Remarks:
             largest = max(old, new, key=lambda one: one.largest)
             cautions[code] = largest._replace(n_users=old.n_users + new.n_users)
         return Remarks(
-            _join_notes(self.notes, other.notes), cautions, union_ranges(self.ranges, other.ranges)
+            _join_notes(self.notes, other.notes),
+            cautions,
+            union_ranges(self.ranges, other.ranges),
+            join_asked([self.asked, other.asked]),
         )
 
     def cautions_for(
@@ -130,6 +135,7 @@ class PieceResult:
             "notes": json_notes(self.remarks.notes),
             "cautions": [[*one.caution, one.largest, one.n_users] for one in self.remarks.cautions.values()],
             "ranges": pack(self.remarks.ranges),
+            "question": cast("Asked", self.remarks.asked).to_dict(),
             "counts": [self.n_cases, self.matched, *self.examples],
         }
         return zlib.compress(json.dumps(document).encode(), 6)
@@ -143,7 +149,8 @@ class PieceResult:
             raise ValueError("it is cut off, or unpacks to far more than its size")
         document = json.loads(text)
         cautions = {row[0]: PieceCaution(Caution(*row[:3]), row[3], row[4]) for row in document["cautions"]}
-        remarks = Remarks(document["notes"], cautions, unpack(document["ranges"]))
+        asked = Asked.read(document["question"])
+        remarks = Remarks(document["notes"], cautions, unpack(document["ranges"]), asked)
         n_cases, matched, *examples = document["counts"]
         return cls(unpack(document["partial"]), remarks, n_cases, matched, tuple(examples))
 
@@ -249,5 +256,6 @@ def result_of(
         notes=piece.remarks.notes,
         cautions=cautions,
         truth_keys=None if folder is None else lambda: folder.truth_keys,
+        asked=piece.remarks.asked,
         ranges=piece.remarks.ranges,
     )

@@ -29,6 +29,7 @@ import recsys
 from recsys import types
 from recsys.conventions.decisions import Conventions
 from recsys.errors import FileError, InputError
+from recsys.evaluation.asked import Asked
 from recsys.evaluation.cautions import Caution
 from recsys.inputs.files import write_text
 from recsys.inputs.files.formats import read_text_file
@@ -81,6 +82,8 @@ def document_of(result: Evaluation) -> dict[str, Any]:
         numbers["aggregate"] = str(result.aggregate)
     if partial.catalogue is not None:
         numbers["catalogue"] = {"items": partial.catalogue.n, "known_by": partial.catalogue.how}
+    if result.asked is not None:
+        numbers["question"] = result.asked.to_dict()
     return {
         "result": numbers,
         "sha256": fingerprint(numbers),
@@ -189,6 +192,7 @@ def _read_document(
             notes=notes,
             cautions=[Caution(*map(str, parts)) for parts in cases.get("cautions", ())],
             truth_keys=cases.get("truth") if folder is None else lambda: folder.truth_keys,
+            asked=Asked.read(result["question"]) if "question" in result else None,
             ranges=cases.get("ranges"),
             run=document["run"],
         )

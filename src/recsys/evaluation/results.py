@@ -27,6 +27,7 @@ from recsys.types import Array, Exposure, Float, Partial, PerCase, cached_proper
 
 # What an evaluation only sometimes needs is imported by the method that needs it: a small call stays quick.
 if TYPE_CHECKING:
+    from recsys.evaluation.asked import Asked
     from recsys.evaluation.bounds import Bounds
     from recsys.evaluation.cautions import Caution
     from recsys.evaluation.groups import Gap
@@ -67,6 +68,7 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
         compute_bounds: Callable[[Mapping[str, float]], Bounds] | None = None,
         cautions: Callable[[], Sequence[Caution]] | Sequence[Caution] = (),
         truth_keys: Callable[[], Array | None] | Array | None = None,
+        asked: Callable[[], Asked] | Asked | None = None,
         ranges: Callable[[], Mapping[str, Range]] | Mapping[str, Range] | None = None,
         run: Mapping[str, Any] | None = None,
     ) -> None:
@@ -80,6 +82,7 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
         self._compute_bounds = compute_bounds
         self._cautions = cautions
         self._truth_keys = truth_keys
+        self._asked = asked
         self._ranges = ranges
         self.missing_rows: MissingRows | None = None
         self.overall: dict[str, float] = summarise(partial, requests, conventions=conventions)
@@ -140,6 +143,17 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
     def truth_keys(self) -> Array | None:
         """One number per case that tells its truth from others; None if the truth is not known any more."""
         return self._truth_keys() if callable(self._truth_keys) else self._truth_keys
+
+    @cached_property
+    def asked(self) -> Asked | None:
+        """What decided what was ranked and how it was judged; None where a file does not say it.
+
+        >>> import recsys
+        >>> result = recsys.evaluate(recsys.Scores([[0.9, 0.1, 0.5]]), {0: [2]}, ["mrr"], seen={0: [0]})
+        >>> result.asked.candidates, result.asked.catalogue.rows, result.asked.seen.rows
+        ('all items', 3, 1)
+        """
+        return self._asked() if callable(self._asked) else self._asked
 
     @cached_property
     def ranges(self) -> dict[str, Range]:
@@ -384,6 +398,7 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
                     f"{other.aggregate or 'mean'}.",
                     hint="Evaluate every part with the same aggregate=.",
                 )
+        from recsys.evaluation.asked import join_asked
         from recsys.evaluation.cautions import unique_cautions
 
         merged = merge([self.partial, *(o.partial for o in others)])
@@ -399,6 +414,7 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
             notes=self.notes,
             cautions=cautions,
             truth_keys=keys,
+            asked=join_asked([e.asked for e in (self, *others)]),
             ranges=union_ranges(self.ranges, *(o.ranges for o in others)),
         )
 
@@ -649,7 +665,8 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
 
     def __getstate__(self) -> dict[str, Any]:
         """The state for another process: everything except the access to the lists."""
-        known = {"_cautions": self.cautions, "_truth_keys": self.truth_keys, "_ranges": self.ranges}
+        names = ("cautions", "truth_keys", "asked", "ranges")
+        known = {f"_{name}": getattr(self, name) for name in names}
         return {**self.__dict__, **known, "_reevaluate": None, "_compute_bounds": None}
 
     @cached_property

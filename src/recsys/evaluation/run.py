@@ -43,6 +43,7 @@ from recsys.ranks.sources import RankingOptions, UsersByItems, is_model_path
 from recsys.types import Array, Context, Ids, Int, Interactions, Lists, Partial, cached_property
 
 if TYPE_CHECKING:
+    from recsys.evaluation.asked import Asked
     from recsys.evaluation.bounds import Bounds
     from recsys.evaluation.cautions import Caution
     from recsys.evaluation.stopping import SteppedEvaluation, StopWhen
@@ -75,6 +76,8 @@ class EvaluationRun:
     """The codes of the cautions that nobody wants to hear."""
     pairs: tuple[str, ...] = ()
     """The histories that came as [[user, item], …] and were read as lists of items."""
+    candidates: str = "ready lists"
+    """What lists were chosen from, as `Asked` says it; a model tells it of itself."""
 
     def __post_init__(self) -> None:
         """Raise an error if an id is no row of a model without ids."""
@@ -123,6 +126,7 @@ class EvaluationRun:
             compute_bounds=bind(self.bounds, effective),
             cautions=bind(self.cautions, partial, effective),
             truth_keys=bind(self.truth_keys, partial),
+            asked=bind(self.asked, partial),
             ranges=bind(self.ranges, effective),
         )
 
@@ -145,17 +149,16 @@ class EvaluationRun:
 
     def truth_keys(self, partial: Partial) -> Array:
         """One number per case of the result that tells its relevant items and grades from others."""
-        from recsys.kernels.keyed_random import id_keys, mix_bits, pair_keys
+        from recsys.evaluation.asked import case_keys
 
-        truth, keys = self.truth, id_keys(self.truth.items, 0, purpose="truth")
-        if truth.grades is None:
-            keys = pair_keys(keys, mix_bits(np.ones(1).view(np.uint64)))[truth.codes]
-        else:
-            keys = pair_keys(keys[truth.codes], mix_bits(truth.grades.view(np.uint64)))
-        has_truth = truth.sizes > 0
-        of_case = np.zeros(len(truth.cases) + 1, dtype=np.uint64)  # the last is for cases without truth
-        of_case[:-1][has_truth] = np.add.reduceat(keys, truth.indptr[:-1][has_truth]) if len(keys) else 0
-        return of_case[truth.cases.code_of(partial.rows.ids)]
+        of_case = np.append(case_keys(self.truth, graded=True), np.uint64(0))  # 0 for cases without truth
+        return of_case[self.truth.cases.code_of(partial.rows.ids)]
+
+    def asked(self, partial: Partial) -> Asked:
+        """What decided what was ranked and how it was judged."""
+        from recsys.evaluation.asked import Asked
+
+        return Asked.of(self, partial)
 
     def ranges(self, conventions: Conventions) -> dict[str, tuple[float, float]]:
         """The least and the greatest value that each metric can have for one case of this data."""
@@ -320,6 +323,7 @@ class CommonInputs:
             aggregate = Aggregate.of(options.aggregate)
             self.requests = [replace(request, aggregate=aggregate) for request in self.requests]
         self.never = exclude_items(options.never, options.exclude)
+        self.candidates = "ready lists"
 
     @cached_property
     def seen(self) -> Interactions | None:
@@ -491,6 +495,7 @@ class CommonInputs:
             shared=not is_batch,
             silenced=self.silenced,
             pairs=tuple(pairs),
+            candidates=self.candidates,
         )
 
     def _of_users(self, name: str, data: Any) -> Interactions | None:

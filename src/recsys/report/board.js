@@ -125,15 +125,18 @@
   const differences = (a, b) => {
     const part = (name) => [data.questions[name][a.at], data.questions[name][b.at]];
     const differ = (name) => part(name)[0] !== part(name)[1];
+    const conflict = (name) => differ(name) && !part(name).includes(null);
     const count = (run) => run.users.toLocaleString("en");
     const said = [];
-    if (part("users").includes(null)) said.push("Whether they have the same users and the same truth is not known: one of them kept no values per user.");
+    if (part("users").includes(null)) said.push("Whether they have the same users and the same truth is not known: one of them does not say.");
     else if (differ("users")) said.push(`Other users: ${count(a)} in the first and ${count(b)} in the second, not the same ones. These are means of different people.`);
     else if (part("truth").includes(null)) said.push("The same users; whether they have the same truth is not known.");
     else if (differ("truth")) said.push("Another truth: the same users, but not the same relevant items.");
     if (differ("conventions")) said.push(`Other conventions: ${a.conventions} and ${b.conventions}. recsys explain says which decision moved which number.`);
-    if (differ("catalogue") && !part("catalogue").includes(null)) said.push("Another catalogue: metrics of all items are not comparable.");
-    if (differ("candidates")) said.push("Other candidates: at least one was ranked among sampled items only.");
+    if (conflict("catalogue")) said.push("Another catalogue: metrics of all items are not comparable.");
+    if (conflict("candidates")) said.push(`Other candidates: ${data.candidates[a.at]}, and ${data.candidates[b.at]}. Values among fewer are higher.`);
+    if (conflict("seen")) said.push("What users had before was left out of one ranking, and ranked in the other.");
+    if (conflict("train")) said.push("Other training data.");
     return said;
   };
   const showPair = () => {

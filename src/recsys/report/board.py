@@ -23,7 +23,7 @@ import numpy as np
 from recsys.comparison.history import Night, ResultHistory, decisions_of, result_paths
 from recsys.errors import InputError, RecsysError
 from recsys.evaluation import tables
-from recsys.evaluation.digests import digest
+from recsys.evaluation.asked import Asked
 from recsys.evaluation.result_files import document_of, fingerprint
 from recsys.evaluation.results import Evaluation, load
 from recsys.inputs.files import write_text
@@ -48,7 +48,7 @@ class Run(NamedTuple):
     cautions: tuple[str, ...]
     values: Mapping[str, float]
     metrics: Mapping[str, Metric]
-    question: Mapping[str, str | None]  # the keys of users, truth, conventions, catalogue and candidates
+    question: Mapping[str, str | None]  # the keys of its parts; None for what is not known
     decisions: Mapping[str, Mapping[str, Any]]  # of each metric: what its values over time must share
 
     @classmethod
@@ -63,11 +63,9 @@ class Run(NamedTuple):
             n_users = len(set(rows.clusters.tolist()))  # each has several cases
         catalogue = result.partial.catalogue
         question = {
-            "users": None if rows is None else digest(rows.ids),
-            "truth": None if rows is None or result.truth_keys is None else digest(result.truth_keys),
+            **(Asked() if result.asked is None else result.asked).keys,
             "conventions": fingerprint({**numbers["conventions"], "aggregate": numbers.get("aggregate")}),
             "catalogue": None if catalogue is None else f"{catalogue.n:,} items",
-            "candidates": str(result.notes.get("sampled") or "all items"),
         }
         return cls(
             file,
@@ -287,9 +285,9 @@ def board_html(
             for run in runs
         ],
         "questions": {
-            part: _numbered([run.question[part] for run in runs])
-            for part in ("users", "truth", "conventions", "catalogue", "candidates")
+            part: _numbered([run.question[part] for run in runs]) for part in (runs[0].question if runs else ())
         },
+        "candidates": [run.question["candidates"] for run in runs],
         "cautions": cautions,
         "values": base64.b64encode(values.tobytes()).decode("ascii"),
         "charts": over_time.charts,

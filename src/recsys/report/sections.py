@@ -452,11 +452,10 @@ def _provenance(data: ReportData) -> Section:
     here = run_facts()
     for name, evaluation in models.items():
         facts += [(k, name, _text_or_none(v)) for k, v in (evaluation.run or here).items()]
-    notes = [
-        (f"{table}: {note}", name, value)
-        for name, evaluation in models.items()
-        for table, note, value in _flatten_notes(evaluation.notes)
-    ]
+    notes = []
+    for name, evaluation in models.items():
+        known = {**evaluation.notes, "question": documents[name]["result"].get("question", {})}
+        notes += [(f"{table}: {note}", name, value) for table, note, value in _flatten_notes(known)]
     more_tables = [html_table("counts", "What was counted", counts)]
     if notes:
         more_tables.append(_facts_table("read", "How the tables were read", notes))

@@ -17,7 +17,7 @@ from recsys.kernels import ScanResult, place_beyond, rank_scores
 from recsys.ranks.ranked_truth import CountedTruth
 from recsys.ranks.sources.factors import as_matrix
 from recsys.ranks.sources.source import Csr, IdRows, RankingOptions, UsersByItems, check_memory
-from recsys.types import Array, Bool, Ids, Int, Interactions, Lists, positions
+from recsys.types import Array, Bool, Ids, Int, Interactions, Lists, cached_property, positions
 
 _BLOCK_BYTES = 64 << 20
 _SCORE_BYTES = 16
@@ -56,6 +56,11 @@ class Scores(UsersByItems):
             shape = (self.matrix.shape[0], self.matrix.shape[1])
         self.user_rows = IdRows(shape[0], user_ids, what="user")
         self.item_rows = IdRows(shape[1], item_ids, what="item")
+
+    @cached_property
+    def rules_out(self) -> bool:
+        """Whether some score is -inf, so that the matrix itself says which items are no candidates."""
+        return self.matrix is not None and bool(self.matrix.min(initial=0) == -np.inf)
 
     def judge(self, truth: Interactions, options: RankingOptions) -> CountedTruth:
         """Count the place of each judged item among all candidates."""

@@ -1,0 +1,244 @@
+"""What an evaluation was asked: all that decides what was ranked, of whom, and against which truth.
+
+The record is kept with the result, in files too, so that whatever compares two results can say where their
+questions differ. Tables are told apart by their content: not by the order of rows, nor by the pieces they
+came in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+
+from recsys.errors import InputError
+from recsys.kernels.keyed_random import Keys, id_keys, mix_bits, pair_keys, text_keys
+from recsys.ranks.sources import Scores
+from recsys.types import Ids, Interactions, Lists, Partial
+
+if TYPE_CHECKING:
+    from recsys.evaluation.run import EvaluationRun
+    from recsys.ranks.sources import UsersByItems
+
+LISTS, ALL, ELIGIBLE, SAMPLED = "ready lists", "all items", "eligible items", "sampled items"
+SCORED = "items with a score"  # the scores themselves rule some out
+_LEFT_OUT = "left out"
+_UNKNOWN = frozenset({LISTS, SCORED})  # from these it cannot be told what users could be shown
+
+
+def case_keys(table: Interactions, *, graded: bool = False) -> Keys:
+    """One number per case that tells its items, and their grades, from others; 0 for none."""
+    used = np.unique(table.codes)
+    of_item = np.zeros(len(table.items), dtype=np.uint64)
+    of_item[used] = id_keys(Ids(table.items.values[used]), 0, purpose="truth")
+    keys = of_item[table.codes]
+    if graded:
+        grades = np.ones(1) if table.grades is None else table.grades
+        keys = pair_keys(keys, mix_bits(grades.view(np.uint64)))
+    has_items = table.sizes > 0
+    of_case = np.zeros(len(table.cases), dtype=np.uint64)
+    if len(keys):
+        of_case[has_items] = np.add.reduceat(keys, table.indptr[:-1][has_items])
+    return of_case
+
+
+class Content(NamedTuple):
+    """How many rows a table has, and what tells them from others; those of its parts add up."""
+
+    rows: int
+    key: str
+
+    @classmethod
+    def of_keys(cls, keys: Keys, n_rows: int | None = None) -> Content:
+        """Of keys in any order."""
+        total = int(np.add.reduce(mix_bits(keys), dtype=np.uint64))
+        return cls(len(keys) if n_rows is None else n_rows, f"{total:016x}")
+
+    @classmethod
+    def of_numbers(cls, numbers: Mapping[Any, Any]) -> Content:
+        """Of a number for each id, given as {id: number}."""
+        values = np.array([float(value) for value in numbers.values()])
+        return cls.of_keys(pair_keys(text_keys(map(str, numbers)), values.view(np.uint64)))
+
+    @classmethod
+    def of(cls, table: Ids | Interactions, *, graded: bool = False) -> Content:
+        """Of ids, or of pairs of user and item with their grades; what many pieces share is read once."""
+        known, name = vars(table), f"content, graded={graded}"
+        if name not in known:
+            if isinstance(table, Ids):
+                known[name] = cls.of_keys(id_keys(table, 0, purpose="id"))
+            else:
+                has_items = table.sizes > 0
+                users = id_keys(Ids(table.cases.values[has_items]), 0, purpose="user")
+                keys = pair_keys(users, case_keys(table, graded=graded)[has_items])
+                known[name] = cls.of_keys(keys, len(table.codes))
+        content: Content = known[name]
+        return content
+
+    def joined(self, other: Content) -> Content:
+        """Of both parts together."""
+        total = (int(self.key, 16) + int(other.key, 16)) % (1 << 64)
+        return Content(self.rows + other.rows, f"{total:016x}")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What decided what was ranked and how it was judged; None where it was not given or is not known.
+
+    candidates: what each list was chosen from; what ready lists were chosen from is not known.
+    catalogue: the items of the model, or those of catalogue=; without a key if only their number is known.
+    eligible, excluded: the pairs that eligible= or a sample left of them; the items of never= (exclude=).
+    seen, train: these tables, as pairs of user and item.
+    truth: its pairs with their grades; users: the cases of the result.
+    case_weights, item_weights: the weights that were used.
+    """
+
+    candidates: str = LISTS
+    catalogue: Content | None = None
+    eligible: Content | None = None
+    excluded: Content | None = None
+    seen: Content | None = None
+    train: Content | None = None
+    truth: Content | None = None
+    users: Content | None = None
+    case_weights: Content | None = None
+    item_weights: Content | None = None
+
+    @classmethod
+    def of(cls, run: EvaluationRun, partial: Partial) -> Asked:
+        """What was asked in an evaluation with this result."""
+        how, ranking, train = run.ranking_options, run.ranking, run.context.train
+        facts: dict[str, Any] = {"candidates": run.candidates}
+        if not isinstance(ranking, Lists):
+            rules_out = isinstance(ranking, Scores) and ranking.rules_out
+            facts["candidates"] = SCORED if rules_out else ALL if how.eligible is None else ELIGIBLE
+            facts["catalogue"] = Content.of(cast("UsersByItems", ranking).item_rows.ids)
+        elif run.n_items is not None:
+            facts["catalogue"] = (
+                Content(run.n_items, "") if run.catalogue is None else Content.of(run.catalogue)
+            )
+        tables = {"eligible": how.eligible, "seen": how.seen, "train": train}
+        facts |= {name: Content.of(table) for name, table in tables.items() if table is not None}
+        if how.never is not None:
+            facts["excluded"] = Content.of_keys(text_keys({str(item) for item in how.never}))
+        if run.item_weights is not None:
+            facts["item_weights"] = Content.of_numbers(run.item_weights)
+        rows = partial.rows
+        if rows.weights is not None:
+            weights = zip(rows.ids.tolist(), rows.weights.tolist(), strict=True)
+            facts["case_weights"] = Content.of_numbers(dict(weights))
+        return cls(truth=Content.of(run.truth, graded=True), users=Content.of(Ids(rows.ids)), **facts)
+
+    @classmethod
+    def read(cls, facts: Mapping[str, Any]) -> Asked:
+        """What `to_dict` wrote."""
+        read = {n: Content(**fact) if isinstance(fact, Mapping) else fact for n, fact in facts.items()}
+        return cls(**cast("dict[str, Any]", read))
+
+    def to_dict(self) -> dict[str, Any]:
+        """All that is known, as JSON values."""
+        known = {name: fact for name, fact in vars(self).items() if fact is not None}
+        return {n: fact._asdict() if isinstance(fact, Content) else fact for n, fact in known.items()}
+
+    @property
+    def decisions(self) -> dict[str, str]:
+        """What every night of a series must share, as far as it is known."""
+        if self.candidates in _UNKNOWN:
+            return {}
+        is_given = self.seen is not None and self.seen.rows > 0
+        return {"candidates": self.candidates, "seen": _LEFT_OUT if is_given else "ranked too"}
+
+    @property
+    def keys(self) -> dict[str, str | None]:
+        """What tells its parts from those of other questions; None for what is not known."""
+        tables = {name: getattr(self, name) for name in ("users", "truth", "train")}
+        keys = {name: None if table is None else str(table.key) for name, table in tables.items()}
+        marks = [f" [{part.key[:8]}]" for part in (self.eligible, self.excluded) if part is not None]
+        known = bool(self.decisions)
+        keys["candidates"] = f"{self.words}{''.join(marks)}" if known else None
+        return keys | {"seen": self.decisions["seen"] if known else None}
+
+    @property
+    def words(self) -> str:
+        """The candidates, in words."""
+        if self.eligible is not None:
+            words = f"{self.eligible.rows:,} {self.candidates} of all users together"
+        else:
+            words = self.candidates if self.catalogue is None else f"all {self.catalogue.rows:,} items"
+        return words if self.excluded is None else f"{words} but {self.excluded.rows:,} excluded ones"
+
+
+def join_asked(parts: Sequence[Asked | None]) -> Asked | None:
+    """What was asked of the users of all parts: what came in parts adds up, what all had alike is one."""
+    known = [part for part in parts if part is not None]
+    facts = zip(*(vars(part).values() for part in known), strict=True)
+    return Asked(*(reduce(_join, of_parts) for of_parts in facts)) if known else None
+
+
+def _join(one: Any, other: Any) -> Any:
+    both_known = isinstance(one, Content) and isinstance(other, Content) and one != other
+    return one.joined(other) if both_known else one or other
+
+
+class Difference(NamedTuple):
+    """Where two questions differ, and whether their values are then so unlike that no gate takes them."""
+
+    sentence: str
+    refused: bool = False
+
+
+def differences(first: Asked | None, second: Asked | None, names: tuple[str, str]) -> dict[str, Difference]:
+    """Where two questions differ, by the code of the caution that says so.
+
+    What is not known does not differ. Of other tests only the kind of question is compared: candidates, train
+    and seen of another night hold other rows.
+    """
+    if first is None or second is None:
+        return {}
+    found: dict[str, Difference] = {}
+    same_test = None in (first.truth, second.truth) or first.truth == second.truth
+    sides = list(zip(names, (first, second), strict=True))
+    if not _UNKNOWN & {first.candidates, second.candidates}:
+        here, there = ((side.candidates, side.eligible, side.excluded) for _, side in sides)
+        if here != there and (same_test or here[0] != there[0]):
+            words = ", ".join(f"{name} ranked {side.words}" for name, side in sides)
+            more = ", not the same ones" * (first.words == second.words)
+            found["candidates_differ"] = Difference(
+                f"{words}{more}: values among fewer are higher", refused=True
+            )
+        elif same_test and first.catalogue != second.catalogue:
+            words = ", ".join(f"{side.words} of {name}" for name, side in sides)
+            found["ranked_items_differ"] = Difference(f"the models rank other items: {words}")
+        if first.decisions["seen"] != second.decisions["seen"]:
+            words = " and ".join(f"{side.decisions['seen']} by {name}" for name, side in sides)
+            found["seen_differs"] = Difference(f"what users had before (seen=) was {words}", refused=True)
+        elif same_test and first.seen != second.seen and first.decisions["seen"] == _LEFT_OUT:
+            found["seen_differs"] = Difference(_other_rows("seen", sides))
+    if same_test and None not in (first.train, second.train) and first.train != second.train:
+        found["trains_differ"] = Difference(_other_rows("train", sides))
+    weights = ["item_weights", *(["case_weights"] if first.users == second.users else [])]
+    unlike = [f"{name}=" for name in weights if getattr(first, name) != getattr(second, name)]
+    if unlike:
+        found["weights_differ"] = Difference(
+            f"{' and '.join(unlike)} of {names[0]} and {names[1]} are others"
+        )
+    return found
+
+
+def _other_rows(table: str, sides: Sequence[tuple[str, Asked]]) -> str:
+    words = ", ".join(f"{getattr(side, table).rows:,} of {name}" for name, side in sides)
+    return f"{table}= holds other pairs of user and item: {words}"
+
+
+def refuse_other_question(first: Asked | None, second: Asked | None, names: tuple[str, str]) -> None:
+    """Raise an error if the values of two results are of different quantities."""
+    for difference in differences(first, second, names).values():
+        if difference.refused:
+            raise InputError(
+                f"the results answer different questions: {difference.sentence}.",
+                hint="Evaluate both with the same seen=, eligible= and exclude=; recsys.compare takes them "
+                "as they are.",
+            )
