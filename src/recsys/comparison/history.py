@@ -222,7 +222,8 @@ def decisions_of(result: Evaluation, request: Request) -> dict[str, Any]:
     decisions = {name: value for name, value in values.items() if name in request.metric.reads}
     if not needs_jackknife(request):
         decisions["aggregate"] = str(request.aggregate) if is_aggregated(result.partial, request) else "mean"
-    return decisions if result.asked is None else decisions | result.asked.decisions
+    parts = {} if result.asked is None else result.asked.parts
+    return decisions | {name: parts[name].kind for name in ("candidates", "seen") if name in parts}
 
 
 def result_paths(folder: str | Path) -> list[Path]:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 LISTS, ALL, ELIGIBLE, SAMPLED = "ready lists", "all items", "eligible items", "sampled items"
 SCORED = "items with a score"  # the scores themselves rule some out
-_LEFT_OUT = "left out"
 _UNKNOWN = frozenset({LISTS, SCORED})  # from these it cannot be told what users could be shown
 
 
@@ -84,6 +83,19 @@ class Content(NamedTuple):
         return Content(self.rows + other.rows, f"{total:016x}")
 
 
+class Part(NamedTuple):
+    """A part of a question: its kind, which other tests can share, its content, and both in words."""
+
+    kind: str
+    content: tuple[Content | None, ...]
+    words: str
+
+    @property
+    def label(self) -> str:
+        """Words that tell it from others, also of the same size."""
+        return self.words + "".join(f" [{one.key[:8]}]" for one in self.content if one and one.key)
+
+
 @dataclass(frozen=True)
 class Asked:
     """What decided what was ranked and how it was judged; None where it was not given or is not known.
@@ -117,9 +129,8 @@ class Asked:
             facts["candidates"] = SCORED if rules_out else ALL if how.eligible is None else ELIGIBLE
             facts["catalogue"] = Content.of(cast("UsersByItems", ranking).item_rows.ids)
         elif run.n_items is not None:
-            facts["catalogue"] = (
-                Content(run.n_items, "") if run.catalogue is None else Content.of(run.catalogue)
-            )
+            ids = run.catalogue
+            facts["catalogue"] = Content(run.n_items, "") if ids is None else Content.of(ids)
         tables = {"eligible": how.eligible, "seen": how.seen, "train": train}
         facts |= {name: Content.of(table) for name, table in tables.items() if table is not None}
         if how.never is not None:
@@ -144,31 +155,26 @@ class Asked:
         return {n: fact._asdict() if isinstance(fact, Content) else fact for n, fact in known.items()}
 
     @property
-    def decisions(self) -> dict[str, str]:
-        """What every night of a series must share, as far as it is known."""
-        if self.candidates in _UNKNOWN:
-            return {}
-        is_given = self.seen is not None and self.seen.rows > 0
-        return {"candidates": self.candidates, "seen": _LEFT_OUT if is_given else "ranked too"}
-
-    @property
-    def keys(self) -> dict[str, str | None]:
-        """What tells its parts from those of other questions; None for what is not known."""
-        tables = {name: getattr(self, name) for name in ("users", "truth", "train")}
-        keys = {name: None if table is None else str(table.key) for name, table in tables.items()}
-        marks = [f" [{part.key[:8]}]" for part in (self.eligible, self.excluded) if part is not None]
-        known = bool(self.decisions)
-        keys["candidates"] = f"{self.words}{''.join(marks)}" if known else None
-        return keys | {"seen": self.decisions["seen"] if known else None}
-
-    @property
-    def words(self) -> str:
-        """The candidates, in words."""
-        if self.eligible is not None:
-            words = f"{self.eligible.rows:,} {self.candidates} of all users together"
-        else:
-            words = self.candidates if self.catalogue is None else f"all {self.catalogue.rows:,} items"
-        return words if self.excluded is None else f"{words} but {self.excluded.rows:,} excluded ones"
+    def parts(self) -> dict[str, Part]:
+        """What is known of the question, part by part."""
+        found: dict[str, Part] = {}
+        if self.candidates not in _UNKNOWN:
+            words = self.candidates if self.eligible is None else f"{self.eligible.rows:,} {self.candidates}"
+            words += "" if self.excluded is None else f" but {self.excluded.rows:,} excluded ones"
+            found["candidates"] = Part(self.candidates, (self.eligible, self.excluded), f"ranked {words}")
+        if self.catalogue is not None and self.candidates in (ALL, ELIGIBLE):
+            n_seen = 0 if self.seen is None else self.seen.rows
+            kind, what = "left out" if n_seen else "ranked", "what users had before"
+            found["items"] = Part(
+                "", (self.catalogue,), f"ranks a catalogue of {self.catalogue.rows:,} items"
+            )
+            words = f"{kind} {what} ({n_seen:,} pairs in seen=)"
+            found["seen"] = Part(kind, (self.seen,) if n_seen else (), words)
+        if self.train is not None:
+            found["train"] = Part("", (self.train,), f"has {self.train.rows:,} pairs in train=")
+        given = [name for name in ("case_weights", "item_weights") if getattr(self, name) is not None]
+        words = f"weighs by {' and '.join(given) or 'nothing'}"
+        return found | {"weights": Part(words, (self.item_weights,), words)}
 
 
 def join_asked(parts: Sequence[Asked | None]) -> Asked | None:
@@ -187,50 +193,25 @@ class Difference(NamedTuple):
     """Where two questions differ, and whether their values are then so unlike that no gate takes them."""
 
     sentence: str
-    refused: bool = False
+    refused: bool
 
 
 def differences(first: Asked | None, second: Asked | None, names: tuple[str, str]) -> dict[str, Difference]:
-    """Where two questions differ, by the code of the caution that says so.
+    """Where two questions differ, by part; what is not known does not differ.
 
-    What is not known does not differ. Of other tests only the kind of question is compared: candidates, train
-    and seen of another night hold other rows.
+    Of other tests only the kinds are compared: candidates, train and seen of another night hold other rows.
     """
     if first is None or second is None:
         return {}
-    found: dict[str, Difference] = {}
+    found = {}
     same_test = None in (first.truth, second.truth) or first.truth == second.truth
-    sides = list(zip(names, (first, second), strict=True))
-    if not _UNKNOWN & {first.candidates, second.candidates}:
-        here, there = ((side.candidates, side.eligible, side.excluded) for _, side in sides)
-        if here != there and (same_test or here[0] != there[0]):
-            words = ", ".join(f"{name} ranked {side.words}" for name, side in sides)
-            more = ", not the same ones" * (first.words == second.words)
-            found["candidates_differ"] = Difference(
-                f"{words}{more}: values among fewer are higher", refused=True
-            )
-        elif same_test and first.catalogue != second.catalogue:
-            words = ", ".join(f"{side.words} of {name}" for name, side in sides)
-            found["ranked_items_differ"] = Difference(f"the models rank other items: {words}")
-        if first.decisions["seen"] != second.decisions["seen"]:
-            words = " and ".join(f"{side.decisions['seen']} by {name}" for name, side in sides)
-            found["seen_differs"] = Difference(f"what users had before (seen=) was {words}", refused=True)
-        elif same_test and first.seen != second.seen and first.decisions["seen"] == _LEFT_OUT:
-            found["seen_differs"] = Difference(_other_rows("seen", sides))
-    if same_test and None not in (first.train, second.train) and first.train != second.train:
-        found["trains_differ"] = Difference(_other_rows("train", sides))
-    weights = ["item_weights", *(["case_weights"] if first.users == second.users else [])]
-    unlike = [f"{name}=" for name in weights if getattr(first, name) != getattr(second, name)]
-    if unlike:
-        found["weights_differ"] = Difference(
-            f"{' and '.join(unlike)} of {names[0]} and {names[1]} are others"
-        )
+    for name, one in first.parts.items():
+        other = second.parts.get(name, one)
+        if one.kind != other.kind or (same_test and one.content != other.content):
+            words = f"{names[0]} {one.words}, {names[1]} {other.words}"
+            refused = name == "candidates" or (name == "seen" and one.kind != other.kind)
+            found[name] = Difference(words + ", not the same ones" * (one.words == other.words), refused)
     return found
-
-
-def _other_rows(table: str, sides: Sequence[tuple[str, Asked]]) -> str:
-    words = ", ".join(f"{getattr(side, table).rows:,} of {name}" for name, side in sides)
-    return f"{table}= holds other pairs of user and item: {words}"
 
 
 def refuse_other_question(first: Asked | None, second: Asked | None, names: tuple[str, str]) -> None:

@@ -459,14 +459,14 @@ def catalogues_differ(compared: Compared) -> str | None:
     )
 
 
-def _difference(compared: Compared, code: str) -> str | None:
-    """Where the question of a model differs from that of the first one, run by run."""
+def _difference(compared: Compared, part: str) -> str | None:
+    """Where a part of the question of a model differs from that of the first one, run by run."""
     first, *others = compared.models.items()
     for name, evaluations in others:
         for one, other in zip(first[1], evaluations, strict=False):
             found = differences(one.asked, other.asked, (first[0], name))
-            if code in found:
-                return found[code].sentence
+            if part in found:
+                return found[part].sentence
     return None
 
 
@@ -479,7 +479,7 @@ def candidates_differ(compared: Compared) -> str | None:
     Silent: ready lists, and scores of -inf, which do not say what they were chosen from; other eligible or
     excluded items of another test.
     """
-    return _difference(compared, "candidates_differ")
+    return _difference(compared, "candidates")
 
 
 @caution_rule("comparison")
@@ -488,7 +488,7 @@ def ranked_items_differ(compared: Compared) -> str | None:
 
     Silent: ready lists; the items of another test.
     """
-    return _difference(compared, "ranked_items_differ")
+    return _difference(compared, "items")
 
 
 @caution_rule("comparison")
@@ -499,7 +499,7 @@ def seen_differs(compared: Compared) -> str | None:
 
     Silent: ready lists, and scores of -inf, which may leave it out themselves; other rows for another test.
     """
-    return _difference(compared, "seen_differs")
+    return _difference(compared, "seen")
 
 
 @caution_rule("comparison")
@@ -508,7 +508,7 @@ def trains_differ(compared: Compared) -> str | None:
 
     Silent: train= was given for one of the two only; the truth is another as well.
     """
-    return _difference(compared, "trains_differ")
+    return _difference(compared, "train")
 
 
 @caution_rule("comparison")
@@ -517,7 +517,7 @@ def weights_differ(compared: Compared) -> str | None:
 
     Silent: the same weights; weights of other users.
     """
-    return _difference(compared, "weights_differ")
+    return _difference(compared, "weights")
 
 
 @caution_rule("comparison")

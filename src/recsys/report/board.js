@@ -134,9 +134,7 @@
     else if (differ("truth")) said.push("Another truth: the same users, but not the same relevant items.");
     if (differ("conventions")) said.push(`Other conventions: ${a.conventions} and ${b.conventions}. recsys explain says which decision moved which number.`);
     if (conflict("catalogue")) said.push("Another catalogue: metrics of all items are not comparable.");
-    if (conflict("candidates")) said.push(`Other candidates: ${data.candidates[a.at]}, and ${data.candidates[b.at]}. Values among fewer are higher.`);
-    if (conflict("seen")) said.push("What users had before was left out of one ranking, and ranked in the other.");
-    if (conflict("train")) said.push("Other training data.");
+    for (const [name, of] of Object.entries(data.asked)) if (conflict(name)) said.push(`Another question: the first ${of[a.at]}, and the second ${of[b.at]}.`);
     return said;
   };
   const showPair = () => {

@@ -33,6 +33,7 @@ from recsys.report.offline_page import offline_page
 from recsys.stats.change_points import MIN_NIGHTS
 
 _MAX_LINES = 8  # in one picture
+_PARTS = ("candidates", "items", "seen", "train")  # of a question, as results keep it
 Places = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
@@ -61,9 +62,12 @@ class Run(NamedTuple):
         n_users = next((number for number in known if isinstance(number, int)), 0)
         if rows is not None and not result.partial.sums and rows.clusters is not None:
             n_users = len(set(rows.clusters.tolist()))  # each has several cases
-        catalogue = result.partial.catalogue
+        catalogue, asked = result.partial.catalogue, result.asked or Asked()
+        parts = {} if result.asked is None else asked.parts
         question = {
-            **(Asked() if result.asked is None else result.asked).keys,
+            "users": None if asked.users is None else asked.users.key,
+            "truth": None if asked.truth is None else asked.truth.key,
+            **{name: parts[name].label if name in parts else None for name in _PARTS},
             "conventions": fingerprint({**numbers["conventions"], "aggregate": numbers.get("aggregate")}),
             "catalogue": None if catalogue is None else f"{catalogue.n:,} items",
         }
@@ -285,9 +289,10 @@ def board_html(
             for run in runs
         ],
         "questions": {
-            part: _numbered([run.question[part] for run in runs]) for part in (runs[0].question if runs else ())
+            part: _numbered([run.question[part] for run in runs])
+            for part in ("users", "truth", "conventions", "catalogue", *_PARTS)
         },
-        "candidates": [run.question["candidates"] for run in runs],
+        "asked": {part: [run.question[part] for run in runs] for part in _PARTS},
         "cautions": cautions,
         "values": base64.b64encode(values.tobytes()).decode("ascii"),
         "charts": over_time.charts,
