@@ -83,8 +83,8 @@ class Content(NamedTuple):
         return Content(self.rows + other.rows, f"{total:016x}")
 
 
-class Part(NamedTuple):
-    """A part of a question: its kind, which other tests can share, its content, and both in words."""
+class Aspect(NamedTuple):
+    """One part of a question: its kind, which other tests can share, its content, and both in words."""
 
     kind: str
     content: tuple[Content | None, ...]
@@ -155,26 +155,26 @@ class Asked:
         return {n: fact._asdict() if isinstance(fact, Content) else fact for n, fact in known.items()}
 
     @property
-    def parts(self) -> dict[str, Part]:
+    def parts(self) -> dict[str, Aspect]:
         """What is known of the question, part by part."""
-        found: dict[str, Part] = {}
+        found: dict[str, Aspect] = {}
         if self.candidates not in _UNKNOWN:
             words = self.candidates if self.eligible is None else f"{self.eligible.rows:,} {self.candidates}"
             words += "" if self.excluded is None else f" but {self.excluded.rows:,} excluded ones"
-            found["candidates"] = Part(self.candidates, (self.eligible, self.excluded), f"ranked {words}")
+            found["candidates"] = Aspect(self.candidates, (self.eligible, self.excluded), f"ranked {words}")
         if self.catalogue is not None and self.candidates in (ALL, ELIGIBLE):
             n_seen = 0 if self.seen is None else self.seen.rows
             kind, what = "left out" if n_seen else "ranked", "what users had before"
-            found["items"] = Part(
+            found["items"] = Aspect(
                 "", (self.catalogue,), f"ranks a catalogue of {self.catalogue.rows:,} items"
             )
             words = f"{kind} {what} ({n_seen:,} pairs in seen=)"
-            found["seen"] = Part(kind, (self.seen,) if n_seen else (), words)
+            found["seen"] = Aspect(kind, (self.seen,) if n_seen else (), words)
         if self.train is not None:
-            found["train"] = Part("", (self.train,), f"has {self.train.rows:,} pairs in train=")
+            found["train"] = Aspect("", (self.train,), f"has {self.train.rows:,} pairs in train=")
         given = [name for name in ("case_weights", "item_weights") if getattr(self, name) is not None]
         words = f"weighs by {' and '.join(given) or 'nothing'}"
-        return found | {"weights": Part(words, (self.item_weights,), words)}
+        return found | {"weights": Aspect(words, (self.item_weights,), words)}
 
 
 def join_asked(parts: Sequence[Asked | None]) -> Asked | None:
