@@ -60,7 +60,7 @@ COMMANDS = {
     "gate as json": "gate pop.json --against als.json -m ndcg@10 -m mrr --json --comment comment.md",
     "explain": "explain recbole trec_eval --lists als.csv --truth test.csv -m ndcg@10 -m map@10",
     "explain results": "explain als.json mix.json",
-    "inspect": "inspect u3 als.csv --truth test.csv --seen train.csv --items items.csv",
+    "inspect": "inspect u3 als.csv --truth test.csv --train train.csv --items items.csv",
     "audit": "audit train.csv test.csv --lists als.csv --items items.csv",
     "audit as json": "audit test.csv train.csv --lists pop.csv --json",
     "audit as markdown": "audit ratings.csv test.csv --markdown",
