@@ -169,11 +169,11 @@ sbom audit: $(RELEASE)/.locked
 cross:
 	scripts/cross.sh
 
-# Strict: a link that leads nowhere, or a page outside the navigation, is an error.
+# Strict: a link that leads nowhere, or a page outside the navigation, is an error; with --quiet it is none.
 docs: $(VENV)/.installed
 	$(BIN)/python scripts/write_docs.py
 	$(BIN)/python scripts/house.py --write
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # The locks carry hashes and no addresses, so any index that serves the same files will do.
 # PySpark is published as source only: 456 MB, half a minute to fetch and build where pip has no wheel of it.

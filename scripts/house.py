@@ -1,7 +1,9 @@
 """The house in numbers: doors, imports between rooms, doubled names, and what one call touches.
 
-python scripts/house.py          prints the table that docs/architecture.md shows
-python scripts/house.py --check  exit status 1 if a limit is passed or a doubled name has no reason
+python scripts/house.py          prints the table of docs/architecture.md, and counts that every change moves
+python scripts/house.py --check  exit status 1 if a limit is passed, a doubled name has no reason or
+                                 the page is stale
+python scripts/house.py --write  writes the table into the page
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "recsys"
 PAGE = SOURCE.parents[1] / "docs" / "architecture.md"
-FENCE = "where a limit is passed or a name occurs twice without a reason.\n\n```text\n"
+FENCE = "a name occurs twice without a reason or this table is stale.\n\n```text\n"
 MOST_DOORS, MOST_EDGES = 22, 138
 ORDER = (
     "cli", "cf compat", "report", "analysis audit debias", "models", "spark", "comparison", "evaluation",
@@ -142,13 +144,11 @@ def one_caller_helpers(trees: dict[str, ast.Module]) -> tuple[int, int]:
 
 
 def describe(trees: dict[str, ast.Module]) -> tuple[list[str], list[str]]:
-    """The lines that are printed, and what is wrong."""
+    """The lines of the page, and what is wrong."""
     doors = sorted(p.name for p in SOURCE.iterdir() if p.name not in ("py.typed", "__pycache__"))
     every, eager = room_edges(trees)
     upward = sorted(edge for edge in every if level(edge[0]) > level(edge[1]))
     stems, classes = doubled(trees)
-    n_lines = sum(len(p.read_text(encoding="utf-8").splitlines()) for p in SOURCE.rglob("*.py"))
-    single, private = one_caller_helpers(trees)
     lines = [
         f"{len(doors)} doors: {', '.join(doors)}",
         f"{len(every)} imports between rooms ({len(eager)} when a module is loaded)",
@@ -159,15 +159,6 @@ def describe(trees: dict[str, ast.Module]) -> tuple[list[str], list[str]]:
             f"{kind} {name} occurs {len(where)} times: {REASONS.get(name, 'NO REASON GIVEN')}"
             for name, where in sorted(names.items())
         ]
-    lines.append(
-        f"{len(trees)} files, {n_lines:,} lines; {single} of {private} private helpers have one caller"
-    )
-    for title, call in CALLS.items():
-        done = subprocess.run(
-            [sys.executable, "-c", TRACE.format(call=call)], capture_output=True, text=True, check=True
-        )
-        files, functions, loaded = done.stdout.strip("[]\n").split(", ")
-        lines.append(f"{title}: {files} files and {functions} functions run, {loaded} modules are loaded")
     wrong = [f"{name}: {held}" for name, held in (stems | classes).items() if name not in REASONS]
     wrong += [f"{a} -> {b} points up" for a, b in upward if (a, b) not in LAZY_UPWARD or (a, b) in eager]
     wrong += [f"{len(doors)} doors"] if len(doors) > MOST_DOORS else []
@@ -175,16 +166,30 @@ def describe(trees: dict[str, ast.Module]) -> tuple[list[str], list[str]]:
     return lines, wrong
 
 
-def main(arguments: list[str]) -> int:
-    lines, wrong = describe(modules())
-    if "--write" in arguments:
-        text = PAGE.read_text(encoding="utf-8")
-        head, rest = text.split(FENCE, 1)
-        PAGE.write_text(
-            head + FENCE + "\n".join(lines) + "\n```" + rest.split("\n```", 1)[1], encoding="utf-8"
+def count(trees: dict[str, ast.Module]) -> list[str]:
+    """How much there is, and what one call touches: numbers that nearly every change moves."""
+    n_lines = sum(len(p.read_text(encoding="utf-8").splitlines()) for p in SOURCE.rglob("*.py"))
+    single, private = one_caller_helpers(trees)
+    lines = [f"{len(trees)} files, {n_lines:,} lines; {single} of {private} private helpers have one caller"]
+    for title, call in CALLS.items():
+        done = subprocess.run(
+            [sys.executable, "-c", TRACE.format(call=call)], capture_output=True, text=True, check=True
         )
+        files, functions, loaded = done.stdout.strip("[]\n").split(", ")
+        lines.append(f"{title}: {files} files and {functions} functions run, {loaded} modules are loaded")
+    return lines
+
+
+def main(arguments: list[str]) -> int:
+    trees = modules()
+    lines, wrong = describe(trees)
+    head, rest = PAGE.read_text(encoding="utf-8").split(FENCE, 1)
+    shown, end = rest.split("\n```", 1)
+    if "--write" in arguments:
+        PAGE.write_text(head + FENCE + "\n".join(lines) + "\n```" + end, encoding="utf-8")
         return 0
-    print("\n".join(wrong if "--check" in arguments else lines))
+    wrong += [] if shown.splitlines() == lines else [f"{PAGE.name} shows another table: run make docs"]
+    print("\n".join(wrong if "--check" in arguments else [*lines, *count(trees)]))
     return int("--check" in arguments and bool(wrong))
 
 

@@ -33,6 +33,8 @@ from recsys.metrics.registry import NEEDS
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 MADE = "<!-- Written by scripts/write_docs.py; do not edit. -->"
+# Each name occurs on a page of the reference more often than on the page that explains it.
+BELOW_IN_SEARCH = ["---", "search: { boost: 0.1 }", "---", ""]
 NAMES = [*DECISIONS, "relevant_from", "max_grade"]
 
 # One user with everything in place, one with more relevant items than places, one with a short list, one
@@ -314,6 +316,7 @@ VERBS = {
 def reference_page() -> str:
     """The names of `recsys` itself, by subject, and a table of the rooms."""
     lines = [
+        *BELOW_IN_SEARCH,
         MADE,
         "",
         "# API reference",
@@ -341,7 +344,14 @@ def room_page(name: str) -> str:
     """The names of one room, and of the modules that are public names of it."""
     room = import_module(ROOMS[name])
     known = {_home(recsys, verb): (f"recsys.{verb}", "index.md") for verb in recsys.__all__}
-    lines = [MADE, "", f"# recsys.{name}", "", *_directive(ROOMS[name], docstring_only=True)]
+    lines = [
+        *BELOW_IN_SEARCH,
+        MADE,
+        "",
+        f"# recsys.{name}",
+        "",
+        *_directive(ROOMS[name], docstring_only=True),
+    ]
     lines += _entries(room, room.__all__, f"recsys.{name}", 2, known)
     for inner in room.__all__:
         module = getattr(room, inner)
@@ -397,7 +407,8 @@ def recipes_page() -> str:
     for path in sorted((DOCS.parent / "examples" / "recipes").glob("*.py")):
         docstring, _, code = path.read_text(encoding="utf-8").removeprefix('"""').partition('"""\n')
         title = docstring.partition(":")[0].partition(",")[0]
-        lines += [f"## {title}", "", docstring, "```python notest", code.strip("\n"), "```", ""]
+        note = f"<!-- not run: the tests run examples/recipes/{path.name} -->"
+        lines += [f"## {title}", "", docstring, note, "", "```python", code.strip("\n"), "```", ""]
     return "\n".join(lines)
 
 

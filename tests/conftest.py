@@ -1,4 +1,4 @@
-"""What all tests share: the data folder, how hard Hypothesis tries, one Spark session, what was left out."""
+"""What tests share: the data folder, how hard Hypothesis tries, Spark, a browser, what was left out."""
 
 import inspect
 import os
@@ -122,6 +122,20 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         session.sparkContext.setLogLevel("ERROR")
         yield session
         session.stop()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """The system's Chromium, driven by Playwright; a skip where there is none."""
+    from worlds.browser import ARGUMENTS, CHROMIUM
+
+    playwright_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on this machine")
+    with playwright_api.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
+        yield chromium
+        chromium.close()
 
 
 @pytest.fixture

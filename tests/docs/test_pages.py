@@ -8,11 +8,8 @@ from __future__ import annotations
 import html
 import importlib
 import importlib.util
-import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 from types import FunctionType, ModuleType
 
@@ -23,9 +20,8 @@ import recsys
 from recsys.cli.app import cli
 from recsys.conventions.presets import PRESETS
 from recsys.metrics import METRICS
+from worlds.pages import PAGES, ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 FILES = {
     "lists.csv": "user_id,item_id,score\nann,a,0.9\nann,b,0.8\nann,c,0.7\nbob,b,0.9\nbob,d,0.1\n",
     "truth.csv": "user_id,item_id\nann,a\nann,c\nbob,d\n",
@@ -98,23 +94,6 @@ def test_the_architecture_names_every_room():
     modules = {p.stem for p in source.glob("*.py")} | {p.parent.name for p in source.glob("*/__init__.py")}
     missing = {name for name in modules if not name.startswith("_") and f"`{name}`" not in rooms}
     assert not missing, f"docs/architecture.md says nothing of {missing}"
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """The site, built strictly: no broken link or anchor, and every page has its place in the navigation."""
-    folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "-d", str(folder)]
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return folder
 
 
 def test_the_home_page_shows_what_it_is(site):

@@ -134,6 +134,13 @@ def test_names_are_text_in_notebooks():
         assert "&lt;script&gt;" in page
 
 
+def test_a_card_is_text_in_notebooks():
+    card = tables.html_card(HOSTILE, f"One: {HOSTILE}", "Two.")
+    assert Tags(card).tags == ["div", "b", "div", "div"]
+    assert "\x1b" not in card
+    assert card.index("&lt;script&gt;") < card.index("One: ") < card.index("Two.")
+
+
 def test_notebooks_complete_keys():
     made = models()
     comparison = recsys.compare(made, baseline="old")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import itertools
 import math
+import re
 import sys
 from contextlib import suppress
 from dataclasses import replace
@@ -21,7 +22,7 @@ import recsys
 from recsys.cli.reference_verbs import all_metrics
 from recsys.conventions.decisions import DECISIONS, Conventions
 from recsys.conventions.presets import PRESETS
-from recsys.errors import ConventionError, RecsysError
+from recsys.errors import ConventionError, CutoffError, RecsysError
 from recsys.evaluation import engine
 from recsys.evaluation.bounds.best_lists import builder_of
 from recsys.metrics.readings import Reading
@@ -549,3 +550,9 @@ def test_a_name_is_given_once(name):
     with pytest.raises(ConventionError, match=f"a metric called {name!r} is registered already"):
         recsys.metric("one_more", formula="0", reference="none", aliases=[name])(again)
     assert "one_more" not in METRICS
+
+
+@pytest.mark.parametrize("cut", ["10", "all", "", b"10", "5,10"])
+def test_a_cut_off_that_is_text_is_shown_whole(cut):
+    with pytest.raises(CutoffError, match=f"the cut-off k={re.escape(repr(cut))} is not a whole number"):
+        recsys.evaluate({"u": ["a"]}, {"u": {"a"}}, ["ndcg"], k=cut)

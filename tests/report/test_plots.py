@@ -336,6 +336,13 @@ def test_a_chart_shows_itself_in_a_notebook():
     bundle = chart._repr_mimebundle_()
     assert bundle["application/vnd.vegalite.v5+json"]["$schema"].endswith("/v5.json")
     assert "ndcg@k" in bundle["text/plain"]
+    assert "popularity" in bundle["image/svg+xml"]
+
+
+def test_a_chart_shows_itself_without_vl_convert(monkeypatch):
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    bundle = charts.curve(CALLS["curve"][0], metric="ndcg@k")._repr_mimebundle_()
+    assert set(bundle) == {"application/vnd.vegalite.v5+json", "text/plain"}
 
 
 def test_saving_to_another_kind_of_file_is_refused(tmp_path):
@@ -388,6 +395,19 @@ def test_a_comparison_draws_its_differences(results):
     assert comparison.chart.winloss().spec["data"]["values"] == users  # of the headline metric
     pairs = recsys.compare(results)
     assert "model 2 – model 1" in [r["label"] for r in pairs.chart.forest("mrr@10").spec["data"]["values"]]  # noqa: RUF001
+
+
+def test_a_tradeoff_is_by_default_of_coverage_and_the_headline_metric(results):
+    lists, truth, train, _ = world()
+    covered = {n: recsys.evaluate(own, truth, ["ndcg@10", "mrr", "coverage@10"], train=train)
+               for n, own in lists.items()}  # fmt: skip
+    axes = recsys.compare(covered, baseline="model 0").plot.tradeoff()
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("coverage@10", "ndcg@10")
+    comparison = recsys.compare(results, baseline="model 0")
+    assert not any(metric.startswith("coverage") for metric in results["model 0"])
+    with pytest.raises(UnknownNameError, match="coverage") as raised:
+        comparison.plot.tradeoff()
+    assert all(metric in str(raised.value) for metric in results["model 0"])
 
 
 def test_bars_hold_by_default_what_one_axis_can():

@@ -158,8 +158,8 @@ class Bench(tables.Tabled):
         """What to ship, what it gains, what it costs and what would change it, as the report says it."""
         return decide(self._report_data, len(self.cautions))
 
-    def to_text(self) -> str:
-        """The decision, the table and the notes below it."""
+    def _decision_lines(self) -> list[str]:
+        """The decision card as lines, the heading first."""
         said = self.decision
         lines = [f"{said.heading}.", said.says]
         for tile in said.tiles:
@@ -167,12 +167,16 @@ class Bench(tables.Tabled):
             small = f" ({tile.small.removesuffix('.')})" if tile.small else ""
             lines.append(f"{tile.label[0].upper()}{tile.label[1:]}: {number}{tile.text}{small}.")
         lines += [f"Price: {'; '.join(said.price)}."] if said.price else []
-        lines += said.causes
-        text = [tables.note_text(line.replace("\u00a0", " ")) for line in lines]
-        return "\n".join([*text, "", super().to_text()])
+        return [line.replace("\u00a0", " ") for line in (*lines, *said.causes)]
 
-    def __repr__(self) -> str:
-        return self.to_text()
+    def to_text(self) -> str:
+        """The decision, the table and the notes below it."""
+        return "\n".join([*map(tables.note_text, self._decision_lines()), "", super().to_text()])
+
+    __repr__ = to_text
+
+    def _repr_html_(self) -> str:
+        return tables.html_card(*self._decision_lines()) + super()._repr_html_()
 
     def _columns(self) -> tables.Columns:
         requests = next(iter(self.evaluations.values())).requests

@@ -65,7 +65,7 @@ def evaluate_ratings(
 
     Args:
         predictions: a table with user, prediction and rating (or label, click, …) columns, one row per rating
-        or impression; or {user: [(predicted, actual), …]}.
+            or impression; or {user: [(predicted, actual), …]}.
         truth: the actual ratings as a table or {user: {item: rating}}, if `predictions` has none: the
             two are joined by user and item.
         metrics: names such as "rmse" or "user_mae", or one of the sets "ratings" (default) and "clicks".

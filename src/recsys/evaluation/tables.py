@@ -351,6 +351,14 @@ def html(columns: Columns, notes: Sequence[str], *, sections: Sequence[str] | No
     return f"<div>{''.join(parts)}{''.join(lines)}</div>"
 
 
+def html_card(heading: str, *lines: str) -> str:
+    """A heading and the lines below it in a frame, for notebooks, light or dark; everything is escaped."""
+    frame = "border:1px solid rgba(128,128,128,.6);border-radius:6px;padding:.6em 1em;margin:0 0 .8em"
+    title, *texts = (markup.escape(printable(line)) for line in (heading, *lines))
+    below = "".join(f'<div style="margin:.3em 0 0">{text}</div>' for text in texts)
+    return f'<div style="{frame}"><b style="font-size:1.3em">{title}</b>{below}</div>'
+
+
 def _outcomes(columns: Columns, rows: Sequence[int]) -> str:
     """The verdicts of these rows in a few words, where there are verdicts."""
     names, verdicts, others = (

@@ -494,11 +494,10 @@ def parse_all(metrics: Metrics, k: int | Sequence[int] | None) -> list[Request]:
         raise UnknownNameError(
             "metric list", metrics, [], hint='Pass names such as ["ndcg@10", "recall@10"].'
         )
-    cuts: list[Any] = []
+    cuts: Any = []
     if k is not None:
-        several: Any = k
-        is_list = isinstance(several, Iterable) and not hasattr(k, "tocsr") and getattr(k, "ndim", 1) == 1
-        cuts = list(several) if is_list else [k]
+        is_one = isinstance(k, str | bytes) or hasattr(k, "tocsr") or getattr(k, "ndim", 1) != 1
+        cuts = list(k) if isinstance(k, Iterable) and not is_one else [k]
     requests: dict[str, Request] = {}
     for text in [names] if isinstance(names, Request) else names:
         for request in _parse_at_cuts(text, cuts):

@@ -174,10 +174,11 @@ class ComparisonPictures(EvaluationPictures):
         first, second = (self._data.aligned.tables[name][key] for name in pair)
         return self._module.duel(first, second, **({"names": pair, "metric": key} | style))
 
-    def tradeoff(self, x: str, y: str | None = None, **style: Any) -> Any:
-        """One point per model, of any two metrics: x across, y (by default the headline metric) up."""
-        across, up = self._key(x), self._key(y)
+    def tradeoff(self, x: str | None = None, y: str | None = None, **style: Any) -> Any:
+        """One point per model, of any two metrics: x (coverage) across, y (the headline metric) up."""
         data = self._data
+        covered = section_numbers.coverage(data) or ("coverage", {})
+        across, up = self._key(x or covered[0]), self._key(y)
         points = {n: (data.value(n, across), data.value(n, up)) for n in data.names}
         return self._draw("tradeoff", points, x=across, y=up, **style)
 

@@ -10,6 +10,7 @@ import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -79,8 +80,17 @@ class Chart:
     says: str
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        """The specification, which JupyterLab draws, and where vl-convert is installed an SVG for others."""
         del include, exclude
-        return {MIME: self.spec, "text/plain": f"Chart: {self.says}"}
+        bundle: dict[str, Any] = {MIME: self.spec, "text/plain": f"Chart: {self.says}"}
+        with suppress(MissingExtraError):
+            bundle["image/svg+xml"] = self._drawn("svg")
+        return bundle
+
+    def _drawn(self, kind: str, **options: Any) -> Any:
+        """What vl-convert makes of the chart on white: the text of an SVG, the bytes of another file."""
+        draw = getattr(vl_convert(), f"vegalite_to_{kind}")
+        return draw({**self.spec, "background": "white"}, allowed_base_urls=[], **options)
 
     @property
     def page_spec(self) -> dict[str, Any]:
@@ -105,14 +115,10 @@ class Chart:
             from recsys.report.page import chart_page
 
             content = chart_page(self).encode()
+        elif kind == ".svg":
+            content = self._drawn("svg").encode()
         else:
-            vl, spec = vl_convert(), {**self.spec, "background": "white"}
-            if kind == ".svg":
-                content = str(vl.vegalite_to_svg(spec, allowed_base_urls=[])).encode()
-            elif kind == ".pdf":
-                content = bytes(vl.vegalite_to_pdf(spec, allowed_base_urls=[]))
-            else:
-                content = bytes(vl.vegalite_to_png(spec, scale=scale, allowed_base_urls=[]))
+            content = bytes(self._drawn(kind[1:], **({"scale": scale} if kind == ".png" else {})))
         write_bytes(target, content)
         return target
 

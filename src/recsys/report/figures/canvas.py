@@ -77,6 +77,10 @@ def save(figure: Any, path: str | os.PathLike[str]) -> Path:
 def figure_of(picture: Picture, ax: Any = None) -> Any:
     """The picture on new Axes, or on those given: one for one panel, an array for several."""
     matplotlib = _matplotlib()
+    if ax is None:
+        # A backend that is loaded while the style applies loses what it sets: that of notebooks would take
+        # figures for those of a program, and show none after this one.
+        _matplotlib("pyplot").draw_if_interactive()
     paper = matplotlib.rcParams["figure.facecolor"]
     light = sum(matplotlib.colors.to_rgb("white" if paper == "none" else paper)) > 1.5
     ink = {"text.color": "#2b3036", "axes.labelcolor": "#2b3036", "axes.titlecolor": "#2b3036",
