@@ -420,8 +420,8 @@ def test_rows_that_are_left_out_are_no_leak(tmp_path):
     model = train_model("popularity", plan.history("train"))
     path = save_model(tmp_path / "mine.npz", model, {"data": data})
     repeated = pd.concat([often, frame[~plan.masks["train"]]], ignore_index=True)
-    assert not recsys.bench(repeated, models={"mine": path}, baselines=[]).leaks
-    assert recsys.bench(frame, models={"mine": path}, baselines=[]).leaks
+    assert not recsys.bench(repeated, models={"mine": path}, baselines=[]).findings
+    assert recsys.bench(frame, models={"mine": path}, baselines=[]).findings
 
 
 def test_another_metric_decides_and_chooses_the_settings(place):
@@ -495,7 +495,7 @@ def test_rows_of_factors_have_the_ids_of_their_file_or_are_numbers(place):
         assert json.loads(done.stdout)["models"][name] == expected, done.output
     done = invoke(*command, "mine.npz")
     assert done.exit_code == 3
-    assert f"mine: user '{n_users}' of the truth does not exist in the model" in done.stderr
+    assert f"mine: user {n_users} of the truth does not exist in the model" in done.stderr
     assert "as an array user_ids, or pass --user-ids" in done.stderr
     done = invoke(*command, "mine.npz", "named.npz", *files)
     assert (done.exit_code, "and --models has 2" in done.stderr) == (2, True)
@@ -956,3 +956,142 @@ def test_a_protocol_trains_a_baseline_with_settings(place):
 def test_the_errors_of_a_plan_are_errors_of_the_package():
     with pytest.raises(SplitError, match="at least three rows"):
         make_plan(pd.DataFrame({"user": [1, 2, 2], "item": [1, 1, 2]}))
+
+
+# What is handed over is judged as what is trained here
+
+
+def numbered(seed=0, **options):
+    """The events with whole-number ids, whose text and whose numbers have another order."""
+    frame = events(seed=seed, **options)
+    frame["item"], frame["user"] = (frame[name].str[1:].astype(int) + 5 for name in ("item", "user"))
+    return frame
+
+
+def own_lists(plan, name="item-knn", k=40, **options):
+    """What a baseline ranks for the users of the test, with what they had before."""
+    history = plan.history("train", "validation")
+    return recsys.recommend(train_model(name, history), k, users=plan.test.cases.values, **options)
+
+
+def test_lists_with_training_items_are_judged_without_them(place):
+    plan = make_plan(numbered())
+    numbered().to_csv("ratings.csv", index=False)
+    history = plan.history("train", "validation")
+    knn, whole = train_model("item-knn", history), own_lists(plan)
+    whole.to_frame().to_csv("whole.csv", index=False)
+    result = recsys.bench("ratings.csv", models={"model": knn, "whole": "whole.csv"}, baselines=[])
+    assert dict(result.evaluations["whole"]) == dict(result.evaluations["model"])
+    assert result.comparison.evaluations  # both stand in one comparison
+    (finding,) = result.findings
+    assert (finding.name, finding.severity) == ("training_items_in_lists", "warning")
+    held = sum(len(set(items) & set(history_of(history, user))) for user, items in by_user(whole))
+    assert finding.count == held > 0
+    assert f"whole: {held:,} of {len(whole.codes):,} items were in training and were left out" in str(result)
+    assert "training items in lists" in result.decision.tiles[-1].small
+    short = own_lists(plan, k=10)
+    result = recsys.bench("ratings.csv", models={"short": short}, baselines=[])
+    assert re.search(r"; \d+ lists have fewer than 10 without them", result.findings[0].message)
+    clean = own_lists(plan, k=10, seen=history)
+    assert recsys.bench("ratings.csv", models={"clean": clean}, baselines=[]).findings == []
+
+
+def by_user(lists):
+    frame = lists.to_frame()
+    return [(user, rows["item"].tolist()) for user, rows in frame.groupby("user")]
+
+
+def history_of(history, user):
+    at = history.cases.values.tolist().index(user)
+    return history.items.values[history.codes[history.indptr[at] : history.indptr[at + 1]]].tolist()
+
+
+def test_lists_for_few_users_and_tied_scores_are_on_the_card(place):
+    plan = make_plan(numbered())
+    lists = own_lists(plan, seen=plan.history("train", "validation")).to_frame()
+    users = lists["user"].unique()
+    few = lists[lists["user"].isin(users[: len(users) // 3])]
+    constant = lists.assign(score=1.0)
+    nearly = lists[lists["user"] != users[0]]
+    models = {"few": few, "constant": constant, "nearly": nearly}
+    result = recsys.bench(numbered(), models=models, baselines=[])
+    found = {(one.message.partition(":")[0], one.name) for one in result.findings}
+    assert found == {("few", "users_without_list"), ("constant", "tied_scores")}
+    n = len(users)
+    assert f"few: {n - n // 3} of the {n} users of the test have no list and count 0." in str(result)
+    small = result.decision.tiles[-1].small
+    assert "users without list" in small
+    assert "tied scores" in small
+
+
+def test_a_protocol_judges_lists_without_training_items_too(place):
+    numbered().to_csv("ratings.csv", index=False)
+    plan = make_plan(numbered())
+    own_lists(plan).to_frame().to_csv("whole.csv", index=False)
+    assert CliRunner().invoke(cli, ["init", "ratings.csv", "-o", "p.toml"]).exit_code == 0
+    text = Path("p.toml").read_text().replace("[compare]", '[models.whole]\nlists = "whole.csv"\n\n[compare]')
+    Path("p.toml").write_text(text)
+    done = CliRunner().invoke(cli, ["run", "p.toml", "--json"])
+    assert done.exit_code == 0, done.output
+    document = json.loads(done.stdout)
+    models = document["result"]["models"]
+    assert models["whole"]["metrics"] == models["item-knn"]["metrics"]
+    assert re.search(r"whole: [\d,]+ listed items were in training, and were left out", document["notes"][0])
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_path_and_a_table_give_the_same(place, seed):
+    frame = numbered(seed)
+    frame.to_csv("ratings.csv", index=False)
+    results = [
+        recsys.bench(data, baselines=["item-knn", "recent"], trials=2)
+        for data in ("ratings.csv", frame, frame.astype({"user": str, "item": str}))
+    ]
+    values = [{name: dict(one) for name, one in result.evaluations.items()} for result in results]
+    assert values[0] == values[1] == values[2]
+    done = invoke("ratings.csv", "--baselines", "item-knn,recent", "--trials", "2", "--json", "--no-report")
+    assert json.loads(done.stdout)["models"] == values[0]
+
+
+def test_text_that_is_not_a_whole_number_stays_text(place):
+    frame = numbered().astype({"item": str})
+    frame["item"] = frame["item"].str.zfill(3)
+    frame.to_csv("ratings.csv", index=False)
+    plan = recsys.bench("ratings.csv", baselines=[], models={}).plan
+    assert plan.test.items.kind == "str"
+    assert plan.test.cases.kind == "int"
+    titles = {"005": "First"}
+    page = recsys.bench("ratings.csv", baselines=[], items=titles).write("r.html").read_text("utf-8")
+    assert "First" in page
+
+
+def test_titles_by_text_reach_items_that_are_numbers(place):
+    numbered().to_csv("ratings.csv", index=False)
+    pd.DataFrame({"item": ["5", "6"], "title": ["First Film", "Second Film"]}).to_csv("items.csv")
+    done = invoke("ratings.csv", "--baselines", "random", "--items", "items.csv", "-q", "-o", "r.html")
+    assert done.exit_code == 0, done.output
+    assert "First Film" in Path("r.html").read_text("utf-8")
+
+
+def test_rows_of_other_users_are_no_leak(tmp_path):
+    frame = events()
+    plan = make_plan(frame)
+    others = events(n_users=60, seed=5).assign(user=lambda rows: "other " + rows["user"])
+    history = pd.concat([frame[~plan.masks["test"]], others])[["user", "item"]]
+    model = train_model("popularity", recsys.inputs.read_interactions(history))
+    about = {"data": fingerprint(recsys.inputs.read_interactions(history))}
+    path = save_model(tmp_path / "mine.npz", model, about)
+    assert recsys.bench(frame, models={"mine": path}, baselines=[]).findings == []
+
+
+def test_lists_that_were_made_here_are_not_sampled_candidates():
+    """A good model finds everything in its first twenty places of all items."""
+    order = np.random.default_rng(0).permuted(np.tile(np.arange(8), (300, 1)), axis=1)
+    rows = [(u, 100 * (u % 30) + order[u, t], t) for u in range(300) for t in range(8)]
+    frame = pd.DataFrame(rows, columns=["user", "item", "time"])
+    result = recsys.bench(frame, baselines=["item-knn"], trials=1)
+    assert result.best == "item-knn"
+    assert result.evaluations["item-knn"]["recall@20"] == 1.0
+    lists, history = result.lists["item-knn"], result.history
+    assert "sampled_candidates" in [one.name for one in recsys.audit(history, result.test, lists)]
+    assert "sampled_candidates" not in [one.name for one in result.audit]

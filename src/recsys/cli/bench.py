@@ -20,7 +20,15 @@ from typing import Any
 import numpy as np
 
 from recsys.audit import Audit, Finding, audit
-from recsys.cli.bench_plan import PARTS, BenchPlan, Remark, make_plan, plan_of_folder, read_events
+from recsys.cli.bench_plan import (
+    PARTS,
+    BenchPlan,
+    Remark,
+    make_plan,
+    plan_of_folder,
+    read_events,
+    with_ids_of,
+)
 from recsys.comparison.compare import Comparison, compare
 from recsys.conventions.decisions import Conventions
 from recsys.errors import InputError, MissingExtraError, RecsysError, TieWarning, hush
@@ -34,6 +42,7 @@ from recsys.kernels.keyed_random import check_seed
 from recsys.metrics.registry import Request, metric_set, set_requests
 from recsys.models.model_files import fingerprint
 from recsys.models.trainable import TRAINABLE, Trainable, tune
+from recsys.ranks.ranked_truth import without_history
 from recsys.report.decision import Decision, decide
 from recsys.report.report_data import ReportData, gather_report_data, verdict_word
 from recsys.stats.inference_results import check_choice, check_choices, is_number, is_whole, notes_only
@@ -45,6 +54,7 @@ BASELINE = "popularity"
 _LEAK = "trained_on_test"
 _K, _OTHER_CUTS, _LIST_LENGTH = 10, (5, 20), 20
 _FEWEST_USERS = 20
+_MOST_WITHOUT = 0.1  # of the users of the test may lack a list before it is worth a word
 Progress = Callable[[int, int, str], object]
 
 
@@ -74,7 +84,9 @@ class Bench(tables.Tabled):
         lists: {model: its lists}.
         training: {model: settings, trials and seconds} of the models that were trained here.
         left_out: {model: why it was not trained}.
-        leaks: of each model that was trained on rows of the test, a finding of the audit.
+        findings: of the audit, about what was handed over: a model that was trained on rows of the test,
+            lists for few users, or with items that users had before.
+        ready: the models whose lists were handed over.
         items: titles of items for the report.
         notes: what else there is to say: (heading, sentence) each.
     """
@@ -87,7 +99,8 @@ class Bench(tables.Tabled):
     lists: dict[str, Lists] = field(default_factory=dict)
     training: dict[str, Training] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
-    leaks: list[Finding] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    ready: set[str] = field(default_factory=set)
     items: Any = None
     notes: list[Remark] = field(default_factory=list)
 
@@ -105,7 +118,10 @@ class Bench(tables.Tabled):
     def add(self, name: str, source: Any, requests: Sequence[str], conventions: Conventions) -> None:
         """Evaluate lists, or what ranks the catalogue, for the users of the test."""
         is_ready = isinstance(source, Lists)
-        with hush(TieWarning):
+        if is_ready:
+            source = self._unseen(name, source)
+            self.ready.add(name)
+        with hush(TieWarning) as ties:
             evaluation = evaluate(
                 source, self.test, requests, seen=self.history, train=self.history, conventions=conventions,
                 catalogue=self.catalogue if is_ready else None,
@@ -116,6 +132,29 @@ class Bench(tables.Tabled):
             known = users[source.user_rows.row_of(users) >= 0]  # the others are misses of the evaluation
             lists = recommend(source, _LIST_LENGTH, users=known, seen=self.history)
         self.evaluations[name], self.lists[name] = evaluation, lists
+        if name in self.training:
+            return
+        n_without, n_users = (evaluation.counts.get(n, 0) for n in ("without_list", "cases"))
+        if n_without > _MOST_WITHOUT * n_users:
+            words = f"{n_without:,} of the {n_users:,} users of the test have no list and count 0"
+            self._find("users_without_list", name, words, n_without)
+        for _, text in ties:
+            self._find("tied_scores", name, text, evaluation.counts["tied"])
+
+    def _unseen(self, name: str, lists: Lists) -> Lists:
+        """The lists as models rank here: without the items that users had before the test."""
+        shorter, n_had = without_history(lists, self.history)
+        if n_had:
+            words = f"{n_had:,} of {len(lists.codes):,} items were in training and were left out, as for all"
+            n_short = int(((lists.sizes >= _K) & (shorter.sizes < _K)).sum())
+            words += f"; {n_short:,} lists have fewer than {_K} without them" if n_short else ""
+            self._find("training_items_in_lists", name, words, n_had)
+        return shorter
+
+    def _find(self, code: str, name: str, words: str, n: int) -> None:
+        """Note what is odd about lists that were handed over."""
+        todo = "Rank all items for all users of the test, without those that users had before."
+        self.findings.append(Finding(code, "warning", f"{name}: {words}.", n, todo=todo, area="candidates"))
 
     @cached_property
     def comparison(self) -> Comparison:
@@ -134,7 +173,9 @@ class Bench(tables.Tabled):
         """What is wrong with the split, with the lists of the best model, or with what models learnt from."""
         conventions = self.evaluations[self.best].conventions
         found = audit(self.history, self.test, self.lists[self.best], conventions=conventions)
-        return Audit([*self.leaks, *found], [_LEAK, *found.checked], found.skipped, found.facts)
+        # Lists that were made here are the first places of all items, however few.
+        fitting = [one for one in found if self.best in self.ready or one.name != "sampled_candidates"]
+        return Audit([*self.findings, *fitting], [_LEAK, *found.checked], found.skipped, found.facts)
 
     @cached_property
     def _report_data(self) -> ReportData:
@@ -197,9 +238,10 @@ class Bench(tables.Tabled):
         return columns
 
     def _footnotes(self) -> list[str]:
-        leaks = [("Leak", finding.message) for finding in self.leaks]
-        remarks = [f"{heading}: {sentence}" for heading, sentence in [*leaks, *self._remarks()]]
-        return [*remarks, *map(str, self.cautions)]
+        leaks = [f"Leak: {one.message}" for one in self.findings if one.severity == "error"]
+        odd = [f"caution: {one.message} [{one.name}]" for one in self.findings if one.severity == "warning"]
+        remarks = [f"{heading}: {sentence}" for heading, sentence in self._remarks()]
+        return [*leaks, *remarks, *odd, *map(str, self.cautions)]
 
     def _remarks(self) -> list[Remark]:
         """How it came about, and what was not run."""
@@ -273,7 +315,7 @@ def bench(
 
     Args:
         data: a pandas, polars or Arrow table with columns of users and items, and if possible of times and
-            ratings; or the path of a file, whose ids are read as text.
+            ratings; or the path of a file.
         models: {name: model} to stand beside the baselines, as evaluate takes them: lists for the users of
             the test, Factors, Scores, a fitted model, the path of either. They must not have seen the test:
             train them on the parts of `split`. A model of `recsys train` that has is an error of the audit.
@@ -286,7 +328,8 @@ def bench(
         relevant_from: the rating from which on an item is relevant; by default the ratings decide.
         columns: the column of each role ("user", "item", "time", "grade") that is not recognised; None for
             a role that is not to be read.
-        ids: how the ids of files are read: "str" as text, "int" as whole numbers.
+        ids: how the ids of files are read: "str" as text, "int" as whole numbers. Where every id is a whole
+            number they are numbers, of files and of tables: of two equals the lower one comes first.
         seed: of random splits and of training.
         progress: called with (steps done, steps in all, what is being done).
 
@@ -347,9 +390,11 @@ def bench(
     for name in [*entries, *(models or ())]:
         tell(done, total, name)
         try:
-            source = train(name) if name in entries else _read_model((models or {})[name], ids)
+            source = (
+                train(name) if name in entries else _read_model((models or {})[name], ids, result.history)
+            )
             result.add(name, source, requests, conventions)
-            result.leaks += _find_leak(name, source, result)
+            result.findings += _find_leak(name, source, result)
         except (MissingExtraError, MemoryError) as error:
             result.left_out[name] = str(error) or "the memory does not suffice."
             result.training.pop(name, None)
@@ -386,9 +431,11 @@ def _read_plan(data: Any, split: str | os.PathLike[str] | None, ids: IdKind, **o
     return make_plan(data, **options)
 
 
-def _read_model(model: Any, ids: IdKind) -> Any:
+def _read_model(model: Any, ids: IdKind, history: Interactions) -> Any:
     """Lists, or what ranks the catalogue; the ids of files are read as those of the data."""
-    return load_ranking(model, ids=ids if isinstance(model, str | os.PathLike) else None)
+    return with_ids_of(
+        history, load_ranking(model, ids=ids if isinstance(model, str | os.PathLike) else None)
+    )
 
 
 def _find_leak(name: str, model: Any, result: Bench) -> list[Finding]:
@@ -398,8 +445,10 @@ def _find_leak(name: str, model: Any, result: Bench) -> list[Finding]:
     n_learnt, pairs, plan = data.get("interactions"), data.get("pairs"), result.plan
     n_before = len(result.history.codes)
     learnt = None
+    n_users = len(plan.table.ids("user")[0])
     # What the plan leaves out, such as repeated rows, may have been learnt from.
-    if isinstance(n_learnt, int) and n_learnt > n_before + plan.n_left_out:
+    has_others = isinstance(data.get("users"), int) and data["users"] > n_users  # whose rows are not here
+    if isinstance(n_learnt, int) and n_learnt > n_before + plan.n_left_out and not has_others:
         learnt = f"{n_learnt:,} rows, and {n_before:,} come before the test"
     elif pairs is not None:
         for parts in (("test",), ("train", "test"), ("validation", "test"), PARTS):

@@ -12,18 +12,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+import narwhals.stable.v2 as nw
 import numpy as np
 
-from recsys.errors import ColumnError, FileError, InputError, SplitError
-from recsys.inputs import read_interactions
+from recsys.errors import ColumnError, FileError, IdTypeError, InputError, SplitError
+from recsys.inputs import read_interactions, read_lists
 from recsys.inputs.files.formats import open_file
 from recsys.inputs.files.reader import read_table
 from recsys.inputs.frames import as_frame, column_array, detect_columns, find_columns
+from recsys.inputs.ids import convert_ids
 from recsys.inputs.timestamps import Clock
 from recsys.splits import Split, split
 from recsys.splits.split_result import format_count
 from recsys.splits.split_table import FrameTable
-from recsys.types import Array, Bool, Int, Interactions
+from recsys.types import Array, Bool, Ids, Int, Interactions, Lists
 
 _ROLES = {"user": "users", "item": "items", "time": "times", "grade": "ratings"}
 PARTS = ("train", "validation", "test")
@@ -333,6 +335,12 @@ def _read_roles(
     given: Any = columns
     found = find_columns(list(frame.columns), tuple(_ROLES), given, "data")
     roles: dict[str, Any] = {role: found.get(role) for role in _ROLES}
+    for role in ("user", "item"):  # of equals the lower id comes first, whether a file or a table has it
+        ids, codes = FrameTable(frame, roles).ids(role)
+        whole, codes = _whole_numbers(ids, codes, role)
+        if whole is not ids:
+            numbers = nw.new_series(roles[role], whole.values[codes], backend=frame.implementation)
+            frame = frame.with_columns(numbers)
     remarks: list[Remark] = []
     table, rows = FrameTable(frame, roles), np.arange(len(frame))
     for role, read in (("time", _missing_times), ("grade", _missing_ratings)):
@@ -365,6 +373,36 @@ def _read_roles(
         remarks.append(("Left out", f"{describe_repeats(first)}."))
         table, rows = FrameTable(as_frame(table.take(first)), roles), rows[first]
     return table, roles, remarks, rows
+
+
+def _whole_numbers(ids: Ids, codes: Array, what: str) -> tuple[Ids, Array]:
+    """Text ids as numbers, if every one is written as a whole number of 64 bits; else as they are."""
+    try:
+        return (ids, codes) if ids.kind == "int" else convert_ids(ids, codes, None, what, str)
+    except IdTypeError:
+        return ids, codes
+
+
+def with_ids_of(history: Interactions, ranking: Any) -> Any:
+    """Lists, or a model, with text ids as the whole numbers that those of the history are."""
+    is_ready = isinstance(ranking, Lists)
+    columns: dict[str, Array] = {}
+    for what, wanted in (("user", history.cases), ("item", history.items)):
+        if is_ready:
+            ids = ranking.cases if what == "user" else ranking.items
+            codes = np.repeat(np.arange(len(ids)), ranking.sizes) if what == "user" else ranking.codes
+        else:
+            rows = ranking.user_rows if what == "user" else ranking.item_rows
+            ids, codes = rows.ids, rows.rank
+        if wanted.kind == "int" and ids.kind == "str":
+            whole, codes = _whole_numbers(ids, codes, what)
+            if whole is not ids:
+                columns[what] = whole.values[codes]
+    if not columns:
+        return ranking
+    if is_ready:
+        return read_lists(ranking.to_frame().assign(**columns))
+    return ranking.renamed(columns.get("user"), columns.get("item"))
 
 
 def first_of_pairs(table: FrameTable) -> Bool:

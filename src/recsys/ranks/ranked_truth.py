@@ -565,8 +565,8 @@ class ItemSubset:
         return 0, 0
 
 
-def in_history(truth: Interactions, seen: Interactions | Lists) -> Bool:
-    """Of each pair of the truth, whether a history, or lists, hold it, too."""
+def in_history(truth: Interactions | Lists, seen: Interactions | Lists) -> Bool:
+    """Of each pair of the truth, or of lists, whether a history, or lists, hold it, too."""
     seen.cases.same_kind(truth.cases, what="user")
     seen.items.same_kind(truth.items, what="item")
     width = max(len(seen.items), 1)
@@ -581,6 +581,17 @@ def in_history(truth: Interactions, seen: Interactions | Lists) -> Bool:
         seen_pairs.sort()  # those of a history are sorted
     at = np.minimum(np.searchsorted(seen_pairs, truth_pairs), len(seen_pairs) - 1)
     return np.asarray(known & (seen_pairs[at] == truth_pairs))
+
+
+def without_history(lists: Lists, history: Interactions) -> tuple[Lists, int]:
+    """The lists without the items that their users had before, and how many those were."""
+    kept = ~in_history(lists, history)
+    if kept.all():
+        return lists, 0
+    ends = np.concatenate([[0], np.cumsum(kept)])[lists.indptr]
+    scores = None if lists.scores is None else lists.scores[kept]
+    shorter = replace(lists, indptr=ends, codes=lists.codes[kept], scores=scores, ranks=None)
+    return shorter, int((~kept).sum())
 
 
 def truth_by_grade(ranked: RankedTruth) -> dict[str, Any]:

@@ -282,7 +282,8 @@ def _other_merits(data: ReportData) -> dict[str, tuple[Mapping[str, float], bool
         if data.is_beyond_accuracy(name) and data.requests[name].metric.better != "zero":
             facts.setdefault(name, {n: data.value(n, name) for n in data.names})
     facts.pop(data.metric, None)
-    near, merits = _near_the_best(data), {}
+    near = _near_the_best(data)
+    merits: dict[str, tuple[Mapping[str, float], bool, str]] = {}
     for label, values in facts.items():
         known = {n: value for n, value in values.items() if math.isfinite(value)}
         rivals = [n for n in near if n in known]

@@ -459,7 +459,8 @@ def _read_item_names(items: Any) -> ItemNames:
         name = next((lower[n] for n in known if n in lower), None)
         values = [] if name is None else table.columns[name].tolist()
         coded = zip(range(len(table.ids)), values, strict=False)
-        texts.append({table.ids.name(code): str(v) for code, v in coded if v not in ("", None) and v == v})  # noqa: PLR0124
+        known_as = {table.ids.name(code): str(v) for code, v in coded if v not in ("", None) and v == v}  # noqa: PLR0124
+        texts.append(known_as | {int(n): v for n, v in known_as.items() if str(n).isdecimal()})
     titles, groups = texts
     # The ids stay in the order of the table: an array of embeddings follows it.
     frame = None if isinstance(items, Mapping) else as_frame(items)

@@ -39,9 +39,10 @@ from recsys.evaluation.run import load_ranking
 from recsys.inputs.files import read_file
 from recsys.inputs.files.formats import file_sha256, files_of, is_glob, read_text_file
 from recsys.metrics.registry import Request, parse_all
+from recsys.ranks.ranked_truth import without_history
 from recsys.ranks.sources import is_model_path
 from recsys.stats.aggregates import Aggregate
-from recsys.types import Interactions, cached_property
+from recsys.types import Interactions, Lists, cached_property
 
 if TYPE_CHECKING:
     from recsys.cli.bench_plan import BenchPlan
@@ -345,6 +346,7 @@ class Outcome:
     paths: dict[str, Path]
     inputs: dict[str, str]
     report: Path | None = None
+    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         results = self.evaluations
@@ -354,8 +356,8 @@ class Outcome:
         parts = [tables.printable(self.protocol.title), "", tables.text(columns)]
         if self.comparison is not None:
             # It has the cautions of the models, too.
-            return "\n".join([*parts, "", self.comparison.to_text()])
-        cautions = [str(caution) for result in results.values() for caution in result.cautions]
+            return "\n".join([*parts, "", self.comparison.to_text(), *self.notes])
+        cautions = [*self.notes, *(str(one) for result in results.values() for one in result.cautions)]
         return "\n".join([*parts, *(["", *cautions] if cautions else [])])
 
     def to_json(self, *, indent: int | None = 2) -> str:
@@ -371,6 +373,7 @@ class Outcome:
         document = {
             "result": result,
             "sha256": hashlib.sha256(text.encode()).hexdigest(),
+            "notes": list(self.notes),
             "cautions": {name: document["cautions"] for name, document in results.items()},
             "run": run,
         }
@@ -406,11 +409,13 @@ def run_protocol(
         page = protocol.at(report)
     _refuse_to_overwrite(protocol, folder, page)
     say("reading and splitting")
+    from recsys.cli.bench_plan import with_ids_of
+
     train, test, history = _read_data(protocol, say)
     _check_relevance(protocol, test)
     candidates = protocol.content.get("candidates", {})
     seen = history if candidates.get("seen", "exclude") == "exclude" else None
-    results, seconds = {}, {}
+    results, seconds, notes = {}, {}, list[str]()
     for name, model in protocol.content["models"].items():
         say(f"evaluating {name}")
         never = candidates.get("never")
@@ -421,6 +426,12 @@ def run_protocol(
         start = time.perf_counter()
         with protocol.errors_at("models", name):
             source = _read_model(protocol, model, train)
+            source = source if train is None else with_ids_of(train, source)
+            if isinstance(source, Lists) and seen is not None:
+                source, n_had = without_history(source, seen)
+                if n_had:
+                    notes.append(f"{name}: {n_had:,} listed items were in training, and were left out")
+                    say(notes[-1])
             results[name] = evaluate(
                 source, test, protocol.requests, conventions=protocol.conventions, seen=seen, train=train,
                 never=never, cautions=cautions,
@@ -444,7 +455,7 @@ def run_protocol(
         say("writing the report")
         page.parent.mkdir(parents=True, exist_ok=True)
         write_report(page, results, baseline=baseline, title=protocol.title, truth=test, train=train)
-    return Outcome(protocol, results, comparison, paths, inputs, page)
+    return Outcome(protocol, results, comparison, paths, inputs, page, tuple(notes))
 
 
 def input_digests(protocol: Protocol, *, check: bool = True) -> dict[str, str]:

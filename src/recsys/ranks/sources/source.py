@@ -156,7 +156,7 @@ class IdRows:
             unknown = values[self.row_of(values) < 0]
             if len(unknown):
                 raise InputError(
-                    f"{self.what} {unknown[0]!r} of {where} does not exist in the model, which has "
+                    f"{self.what} {unknown.tolist()[0]!r} of {where} does not exist in the model, which has "
                     f"{known_ids}.",
                     table=table,
                     column=self.what,
@@ -253,13 +253,18 @@ class UsersByItems:
 
     def with_text_ids(self) -> Self:
         """The same model, where rows without ids have their numbers as text, as files have ids."""
+        sides = (self.user_rows, self.item_rows)
+        return self.renamed(*(None if rows.named else list(map(str, range(rows.size))) for rows in sides))
+
+    def renamed(self, user_ids: Iterable[Any] | None, item_ids: Iterable[Any] | None) -> Self:
+        """The same model with other ids of its rows, such as numbers for text."""
         out = copy(self)
-        for name in ("user_rows", "item_rows"):
+        for name, ids in (("user_rows", user_ids), ("item_rows", item_ids)):
             rows: IdRows = getattr(self, name)
-            if not rows.named:
-                numbers = IdRows(rows.size, [str(row) for row in range(rows.size)], what=rows.what)
-                numbers.numbered = True
-                setattr(out, name, numbers)
+            if ids is not None:
+                others = IdRows(rows.size, ids, what=rows.what)
+                others.numbered, others.others = rows.numbered, rows.others
+                setattr(out, name, others)
         return out
 
     def for_anybody(self, row: int = 0) -> Self:
