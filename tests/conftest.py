@@ -1,5 +1,8 @@
 """What tests share: the data folder, how hard Hypothesis tries, Spark, a browser, what was left out."""
 
+import contextlib
+import ctypes
+import gc
 import inspect
 import os
 import shutil
@@ -32,6 +35,31 @@ SPARK_AND_PANDAS_3 = "ignore:PySpark does not yet fully support pandas:FutureWar
 def shared_folder() -> Path:
     """The data folder beside the checkout, or where RECSYS_SHARED says."""
     return Path(os.environ.get("RECSYS_SHARED", ROOT.parent / "shared"))
+
+
+GROWTH = 200 << 20  # bytes
+_tidied_at = 0
+
+
+def resident_bytes() -> int:
+    """What this process holds; 0 where the system does not say."""
+    pages = Path("/proc/self/statm")
+    return int(pages.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if pages.exists() else 0
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_logfinish() -> None:
+    """Hand back what tests left behind, once it is much: cycles of objects, and memory that was freed."""
+    global _tidied_at  # noqa: PLW0603 - a process has one memory
+    if resident_bytes() < _tidied_at + GROWTH:
+        return
+    gc.collect()
+    if arrow := sys.modules.get("pyarrow"):
+        arrow.default_memory_pool().release_unused()
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):  # another C library
+            ctypes.CDLL(None).malloc_trim(0)
+    _tidied_at = resident_bytes()
 
 
 @pytest.hookimpl(optionalhook=True)

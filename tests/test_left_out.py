@@ -1,4 +1,4 @@
-"""What the two commands run is the same everywhere, and the end says what was left out and how to have it."""
+"""The two commands run the same everywhere; no worker keeps much; the end says what was left out."""
 
 from __future__ import annotations
 
@@ -67,3 +67,27 @@ def test_the_commands_do_not_ask_where_they_run():
             for more in ({}, {"CI": "true"}, {"GITHUB_ACTIONS": "true", "CI": "1"})
         }  # fmt: skip
         assert len(said) == 1
+
+
+CYCLE = """
+from conftest import GROWTH, resident_bytes
+
+def test_first():
+    held = [b"x" * (2 * GROWTH)]
+    held.append(held)
+
+def test_second():
+    assert resident_bytes() < GROWTH
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_worker_does_not_keep_what_a_test_left_behind(tmp_path):
+    (tmp_path / "test_cases.py").write_text(CYCLE)
+    options = ["-q", "-p", "conftest", "-p", "no:randomly", "--rootdir", tmp_path, tmp_path]
+    environment = os.environ | {"PYTHONPATH": str(TESTS)}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options], env=environment, capture_output=True, text=True,
+        timeout=600, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
