@@ -37,6 +37,7 @@ from recsys.inputs import read_interactions, read_lists
 from recsys.inputs.files import FORMATS, read_file, write_bytes, write_text
 from recsys.inputs.files.formats import Format, add_format
 from recsys.inputs.files.reader import read_table, write_table
+from worlds.table_files import FAULTS, LISTS, READABLE
 
 
 @pytest.fixture
@@ -54,36 +55,6 @@ def lists_of(lists):
     items = lists.items.values[lists.codes].tolist()
     bounds = lists.indptr.tolist()
     return {case: items[bounds[i] : bounds[i + 1]] for i, case in enumerate(lists.cases.values.tolist())}
-
-
-LISTS = {"007": ["NA", "b"], "null": ["None"]}
-READABLE = {
-    "comma.csv": "user_id,item_id,score\n007,NA,0.9\n007,b,0.5\nnull,None,1e-3\n",
-    "order.csv": "score,item_id,user_id\n0.5,b,007\n0.9,NA,007\n1e-3,None,null\n",
-    "ranks.csv": "user,item,rank\n007,b,2\n007,NA,1\nnull,None,1\n",
-    "blank-lines.csv": "\n\nuser,item\n\n007,NA\n\n007,b\nnull,None\n\n",
-    "no-newline.csv": "user,item\n007,NA\n007,b\nnull,None",
-    "windows.csv": "user,item\r\n007,NA\r\n007,b\r\nnull,None\r\n",
-    "old-mac.csv": "user,item\r007,NA\r007,b\rnull,None\r",
-    "quoted.csv": '"user","item","note"\n"007","NA","a ""b"", c"\n007,"b","two\nlines"\nnull,"None",\n',
-    "mark.csv": "\ufeffuser,item\n007,NA\n007,b\nnull,None\n",
-    "semicolon.csv": "user;item\n007;NA\n007;b\nnull;None\n",
-    "tabs.tsv": "user\titem\n007\tNA\n007\tb\nnull\tNone\n",
-    "tabs.txt": "user\titem\n007\tNA\n007\tb\nnull\tNone\n",
-    "recbole.inter": "user_id:token\titem_id:token\ttime:float\n007\tNA\t1\n007\tb\t2\nnull\tNone\t3\n",
-    "trec.run": "# made today\n007 Q0 NA 9 0.9 tag\n\n007\tQ0  b 1 0.5 tag\r\n null Q0 None 1 -3 tag \n",
-    "trec-by-content.txt": "007 Q0 NA 9 0.9 tag\n007 Q0 b 1 0.5 tag\nnull Q0 None 1 -3 tag\n",
-    "lists.json": '{"007": ["NA", "b"], "null": ["None"]}',
-    "scores.json": '{"007": {"b": 0.5, "NA": 0.9}, "null": {"None": 1}}',
-    "pairs.json": '{"007": [["b", 0.5], ["NA", 0.9]], "null": [["None", 1]]}',
-    "rows.json": '[{"user": "007", "item": "b", "score": 0.5}, {"user": "007", "item": "NA", "score": 0.9},'
-    ' {"score": 1, "user": "null", "item": "None"}]',
-    "rows.jsonl": '{"user": "007", "item": "NA"}\n\n{"user": "007", "item": "b"}\n'
-    '{"user": "null", "item": "None"}',
-    "users.jsonl": '{"user": "007", "items": ["NA", "b"]}\n{"user": "null", "items": ["None"]}\n',
-    "json-by-content": ' {"007": ["NA", "b"], "null": ["None"]}',
-    "jsonl-by-content": '{"user": "007", "items": ["NA", "b"]}\n{"user": "null", "items": ["None"]}\n',
-}
 
 
 @pytest.mark.parametrize("name", READABLE)
@@ -406,44 +377,6 @@ def test_other_encodings(put):
         read_file(put("c.csv", "\n".encode("utf-16")), encoding="utf-16")
     with pytest.raises(FileError, match="no encoding"):
         read_file(path, encoding="utf-88")
-
-
-FAULTS = {
-    "empty.csv": ("", "is empty"),
-    "blank.csv": ("\n \n", "is empty"),
-    "header.csv": ("user,item\n", "no rows"),
-    "short.csv": ("user,item\nu,a\nu\n", "line 3: 1 columns, expected 2"),
-    "long.csv": ("user,item\nu,a\n\nu,a,b\n", "line 4: 3 columns, expected 2"),
-    "quote.csv": ('user,item\nu,"a\nu,b\n', "line 2: unexpected end"),
-    "after-quote.csv": ('user,item\nu,"a"b\n', "line 2"),
-    "nul.csv": ("user,item\nu,a\x00\n", "NUL"),
-    "missing.csv": ("user,item\nu,a\nu,\n", "line 3: the item id is missing"),
-    "number.csv": ("user,item,score\nu,a,1\nu,b,high\n", "line 3: the score 'high' is not a number"),
-    "hole.csv": ("user,item,score\nu,a,1\nu,b,\n", "line 3: the score '' is not a number"),
-    "underscore.csv": ('user,item,score\nu,"a",1_000\n', "line 2: the score '1_000' is not a number"),
-    "nan.csv": ("user,item,score\nu,a,1\nu,b,nan\n", "line 3: the score nan"),
-    "rank.csv": ("user,item,rank\nu,a,0\n", "line 2: the rank 0"),
-    "ranks.csv": ("user,item,rank\nu,a,1\n\nu,b,1\n", "line 4: .*another item of that user"),
-    "twice.csv": ("user,user,item\nu,v,a\n", "'user' occurs twice"),
-    "nothing.csv": ("1,2,3\n4,5,6\n", r"recognised as the user\..* write user,item,score above"),
-    "short.run": ("q Q0 d 1 0.5 t\nq Q0 d 1 0.5\n", "line 2: 5 columns, expected 6"),
-    "score.run": ("q Q0 d 1 0.5 t\nq Q0 e 2 x t\n", "line 2: the score 'x'"),
-    "wrong.run": ("q 0 d 1\n", "looks like judgements"),
-    "run.qrels": ("q Q0 d 1 0.5 t\n", "looks like a run"),
-    "cut.json": ('{"u": ["a", "b"', "line 1: not valid JSON"),
-    "twice.json": ('{"u": ["a"], "u": ["b"]}', "'u' occurs twice"),
-    "nan.json": ('{"u": {"a": NaN}}', "NaN is not a number"),
-    "number.json": ("3", "another form"),
-    "none.json": ("{}", "no users"),
-    "null.json": ('{"u": null}', "'u' holds None"),
-    "mixed.json": ('{"u": ["a"], "v": {"b": 1}}', "v'? holds dict"),
-    "deep.json": ("[" * 100_000, "cannot be parsed|not valid"),
-    "half.json": ('{"u": ["\\ud800"]}', "cannot be parsed"),
-    "half.jsonl": ('{"user": "u", "item": "\\udfff"}\n', "cannot be parsed"),
-    "line.jsonl": ('{"user": "u", "item": "a"}\n{"user": "u", \n', "line 2: not valid JSON"),
-    "keys.jsonl": ('{"user": "u", "item": "a"}\n{"user": "u"}\n', "row 2 has the keys user"),
-    "twice.jsonl": ('{"user": "u", "items": ["a"]}\n{"user": "u", "items": ["b"]}\n', "'u' occurs twice"),
-}
 
 
 @pytest.mark.parametrize("arrow", [True, False], ids=["arrow", "csv"])

@@ -1,21 +1,23 @@
 """Evaluation beyond memory: DuckDB brings together what belongs to a user; pieces are evaluated one by one.
 
-The users are cut into ranges of their ids. Few ranges are read by a filtered scan each; for many, one scan
-writes the rows of every range into a folder of its own first. DuckDB computes no metric, so the numbers have
-the same bits as in memory. Models are cut into ranges of users, too.
+Files are read as in memory: DuckDB scans those of Parquet, and the rows of others and of queries are written
+once, with their types, for it to scan. The users are cut into ranges of their ids. Few ranges are read by a
+filtered scan each; for many, one scan writes the rows of every range into a folder of its own first. DuckDB
+computes no metric, so the numbers have the same bits as in memory. Models are cut into ranges of users, too.
 """
 
 from __future__ import annotations
 
 import bisect
 import contextlib
-import csv
+import glob
+import json
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -23,6 +25,7 @@ from recsys.conventions.decisions import Conventions
 from recsys.errors import (
     ColumnError,
     FileError,
+    FloatIdWarning,
     InputError,
     MissingExtraError,
     RecsysError,
@@ -49,16 +52,27 @@ from recsys.evaluation.run import (
 from recsys.inputs.byte_sizes import format_memory
 from recsys.inputs.files.atomic_folder import remove_folder
 from recsys.inputs.files.atomic_write import write_errors_of
-from recsys.inputs.files.formats import ROLES, open_file
+from recsys.inputs.files.formats import FORMATS, ReadOptions, open_file
 from recsys.inputs.files.reader import detect_format
-from recsys.inputs.files.text import delimiter_of
-from recsys.inputs.frames import find_columns, first_repeated
+from recsys.inputs.frames import find_columns
+from recsys.inputs.ids import convert_ids, encode_strings
 from recsys.metrics.registry import Metrics, Request, parse_all
 from recsys.ranks.sources import Source, UsersByItems, from_model, is_model_path
 from recsys.types import Ids
 
 _OF_USERS = ("lists", "truth", "seen", "eligible")
+_ID_ROLES = ("case", "user", "item")
 _QUERIES = ("select", "from", "with", "values")
+_OF_AN_ORDER = [
+    f"WINDOW_{name}"
+    for name in ("ROW_NUMBER", "FIRST_VALUE", "LAST_VALUE", "NTH_VALUE", "LEAD", "LAG", "NTILE", "FILL")
+]
+_LOCKED = {  # a query does nothing but read files of this machine, in their order
+    "preserve_insertion_order": True,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "python_enable_replacements": False,
+}
 # The share of the budget that DuckDB is told, which exceeds it by half; and of what is left for a piece.
 _SHARE_OF_DUCKDB, _SHARE_OF_PIECE = 0.4, 0.5
 # What a row takes while its piece is evaluated; text ids take more.
@@ -126,9 +140,10 @@ def _evaluate_tables(
     with contextlib.ExitStack() as stack:
         store = stack.enter_context(PieceStore(storage, requests, by=options.by))
         connection = stack.enter_context(_connect(storage, store.spill, options.threads))
+        engine = _Engine(connection, storage, store.spill, stack)
         given = {"lists": lists, "truth": truth, "seen": options.seen, "eligible": options.eligible}
         tables = {
-            name: _InputTable.open(connection, name, data, options)
+            name: _InputTable.open(engine, name, data, options)
             for name, data in given.items()
             if data is not None
         }
@@ -152,7 +167,7 @@ def _evaluate_tables(
         if store.keeps:
             contents = {name: table.content() for name, table in tables.items()}
             store.open(metrics=[*map(str, requests)], conventions=conventions, **shared, **contents)
-        ranges = _Ranges(connection, tables, role, store, most_rows)
+        ranges = _Ranges(engine, tables, role, store, most_rows)
         ranges.cut(n_rows)
         for number in range(len(ranges)):
             if not store.has(number):
@@ -221,7 +236,7 @@ def _question(options: EvaluationOptions, *, but: Sequence[str]) -> dict[str, An
 
 
 @contextlib.contextmanager
-def _connect(storage: Storage, spill: Path, threads: int | None) -> Iterator[Any]:
+def _connect(storage: Storage, spill: Path, threads: int | None, **more: bool) -> Iterator[Any]:
     """A connection of DuckDB that keeps to its part of the memory; its errors become ours."""
     try:
         import duckdb
@@ -235,6 +250,7 @@ def _connect(storage: Storage, spill: Path, threads: int | None) -> Iterator[Any
         "temp_directory": str(spill),
         "preserve_insertion_order": False,
         "threads": int(threads or os.cpu_count() or 1),
+        **more,
     }
     try:
         with contextlib.closing(duckdb.connect(config=settings)) as connection:
@@ -259,6 +275,68 @@ def _connect(storage: Storage, spill: Path, threads: int | None) -> Iterator[Any
         raise FileError(f"DuckDB cannot read the input: {words}", hint="Check the files.") from error
 
 
+class _Engine(NamedTuple):
+    """A connection of DuckDB, what it may use, a folder for what goes at the end, and the end."""
+
+    connection: Any
+    storage: Storage
+    spill: Path
+    stack: contextlib.ExitStack
+
+    def scan(self, files: Sequence[Path]) -> Any:
+        """Parquet files as one table: exactly these, whatever their names would mean to DuckDB."""
+        names = [str(file.absolute()) for file in files]
+        escaped = [glob.escape(name) for name in names]
+        return self.connection.read_parquet(escaped, union_by_name=len(names) > 1, hive_partitioning=False)
+
+    def query(self, text: str) -> Any:
+        """The rows of one SELECT, which may read local files and do nothing else.
+
+        One thread reads them in their order, so that equal queries of equal files have equal rows.
+        """
+        import duckdb
+
+        locked = _connect(self.storage, self.spill / "query", 1, **_LOCKED)
+        connection = self.stack.enter_context(locked)
+        connection.execute("set lock_configuration = true")
+        kinds = [statement.type.name for statement in connection.extract_statements(text)]
+        if kinds != [duckdb.StatementType.SELECT.name]:
+            raise InputError(
+                f"the query is not one SELECT statement, but {', '.join(kinds)}.",
+                hint="Write one SELECT, or pass a relation of your own connection.",
+            )
+        syntax = connection.execute("select json_serialize_sql(?)", [text]).fetchall()[0][0]
+        json.loads(syntax, object_hook=_refuse_unordered)
+        return connection.sql(text)
+
+    def keep(self, name: str, relation: Any) -> Any:
+        """The rows of a relation as they are now."""
+        file = self.spill / f"{name}.parquet"
+        relation.write_parquet(str(file), compression="lz4")
+        return self.scan([file])
+
+    def read(self, path: Any, name: str, options: ReadOptions) -> tuple[Any, dict[str, str]]:
+        """The rows of files and which column has which role, as the readers of files find them."""
+        source, kept = open_file(path), self.spill / f"{name}.parquet"
+        entry = FORMATS.find(detect_format(source))
+        if entry.read_blocks is None:
+            raise FileError(
+                f"{source.name} is {entry.name}, and beyond memory Parquet and CSV files are read, and "
+                "others with one row in a line.",
+                table=name,
+                hint="Leave out memory=, or write it as Parquet.",
+            )
+        column_of, blocks = entry.read_blocks(source, options)
+        _refuse_no_order(name, column_of)
+        if blocks is None:
+            return self.scan([part.path for part in source.parts or (source,) if part.path]), column_of
+        if not _write_alike(kept, blocks):
+            # Some scores are compared digit by digit, so all are.
+            again = entry.read_blocks(source, replace(options, text=True))[1]
+            _write_alike(kept, again or iter(()))
+        return self.scan([kept]), column_of
+
+
 @dataclass(frozen=True, eq=False)
 class _InputTable:
     """One table of the input: a relation of DuckDB with the columns that count, under their own names."""
@@ -266,38 +344,45 @@ class _InputTable:
     name: str
     relation: Any
     column_of: Mapping[str, str]
-    is_columnar: bool
 
     @classmethod
-    def open(cls, connection: Any, name: str, data: Any, options: EvaluationOptions) -> _InputTable:
+    def open(cls, engine: _Engine, name: str, data: Any, options: EvaluationOptions) -> _InputTable:
         """A path, a query, a relation or a table in memory."""
-        relation, is_text, is_columnar = _relation_of(connection, name, data)
         kind = "lists" if name == "lists" else "truth"
-        roles = [role for role in ROLES[kind] if role != "time"]
-        column_of = find_columns(relation.columns, tuple(roles), columns_for(name, options.columns), name)
-        if name == "lists" and not {"rank", "score"} & column_of.keys():
-            raise ColumnError(
-                "the lists have no rank and no score, and beyond memory rows have no order.",
-                table="lists",
-                column="rank",
-                hint="Add a column such as rank, or leave out memory=.",
-            )
-        if "rank" in column_of:
-            column_of.pop("score", None)
+        asked = ReadOptions(kind, columns_for(name, options.columns), options.ids)
+        is_path, is_query = isinstance(data, str | os.PathLike), _is_query(data)
+        if is_path and not is_query:
+            relation, found = engine.read(data, name, asked)
+        else:
+            relation = engine.query(data) if is_query else _relation_of(engine.connection, name, data)
+            found = find_columns(relation.columns, asked.roles, asked.columns, name)
+            _refuse_no_order(name, found)
+        column_of = {
+            role: column
+            for role, column in found.items()
+            if role != "time" and (role != "score" or "rank" not in found)
+        }
         types = dict(zip(relation.columns, map(str, relation.types), strict=True))
         cells = []
         for role, column in column_of.items():
+            if (
+                column not in types
+            ):  # DuckDB does not tell names apart by their case, and has given it another
+                problem = f"the column {column!r} differs from another by the case of letters only."
+                raise ColumnError(problem, table=name, column=column, hint="Rename one of the two.")
             wanted = types[column]
-            if role in ("case", "user", "item"):
-                if options.ids == "str" and _is_whole(wanted):
-                    wanted = "VARCHAR"
-                elif options.ids == "int" and wanted == "VARCHAR":
-                    wanted = "BIGINT"
-            elif is_text:
-                wanted = "DOUBLE"
-            quoted = _quoted(column)
-            cells.append(quoted if wanted == types[column] else f"cast({quoted} as {wanted}) as {quoted}")
-        return cls(name, relation.project(", ".join(cells)), column_of, is_columnar)
+            if role in _ID_ROLES and options.ids == "str" and _is_whole(wanted):
+                wanted = "VARCHAR"
+            elif role in _ID_ROLES and options.ids == "int" and wanted == "VARCHAR":
+                _refuse_ids(relation, column, f"{role} ids of {name}")
+                wanted = "BIGINT"
+            elif wanted.endswith("HUGEINT"):  # which Parquet files have not
+                wanted = "DECIMAL(38, 0)"
+            cells.append(f"cast({_quoted(column)} as {wanted}) as {_quoted(column)}")
+        relation = relation.project(", ".join(dict.fromkeys(cells)))
+        # What is asked again may answer otherwise.
+        is_kept = is_query or type(data).__name__ == "DuckDBPyRelation"
+        return cls(name, engine.keep(name, relation) if is_kept else relation, column_of)
 
     def type_of(self, role: str) -> str:
         return str(self.relation.types[self.relation.columns.index(self.column_of[role])])
@@ -305,7 +390,7 @@ class _InputTable:
     @property
     def is_text(self) -> bool:
         """Whether some ids are text."""
-        return any(self.type_of(r) == "VARCHAR" for r in ("case", "user", "item") if r in self.column_of)
+        return any(self.type_of(role) == "VARCHAR" for role in _ID_ROLES if role in self.column_of)
 
     def count(self) -> int:
         """The number of rows; an error if there are none, as in memory."""
@@ -325,48 +410,80 @@ class _InputTable:
         return [*map(str, sums), *map(str, self.relation.types), *self.relation.columns]
 
 
-def _relation_of(connection: Any, name: str, data: Any) -> tuple[Any, bool, bool]:
-    """The data as a relation, whether all its cells are text, and whether its columns are read singly."""
-    if type(data).__name__ == "DuckDBPyRelation":
-        return data, False, False
-    if not isinstance(data, str | os.PathLike):
-        if not hasattr(data, "__arrow_c_stream__"):
-            raise InputError(
-                f"{name} came as {type(data).__name__}, which is in memory already.",
-                table=name,
-                hint="Leave out memory=, or pass a file, a query, a DuckDB relation or a table.",
-            )
-        import pyarrow as pa
+def _is_query(data: Any) -> bool:
+    """Whether a text is a query of DuckDB, and not the name of a file."""
+    words = data.split(None, 1) if isinstance(data, str) else []
+    return bool(words) and words[0].lower() in _QUERIES and not os.path.exists(data)  # noqa: PTH110 - of any length
 
-        return connection.from_arrow(pa.table(data)), False, True
-    words = str(data).split(None, 1)
-    if words and words[0].lower() in _QUERIES and not Path(data).exists():
-        return connection.sql(str(data)), False, False
-    source = open_file(data)
-    form, files = detect_format(source), [str(part.path) for part in source.parts or (source,)]
-    if form == "parquet":
-        return connection.read_parquet(files), False, True
-    if form not in ("csv", "tsv"):
-        raise FileError(
-            f"{source.name} is {form}, and beyond memory Parquet and CSV files are read.",
+
+def _relation_of(connection: Any, name: str, data: Any) -> Any:
+    if type(data).__name__ == "DuckDBPyRelation":
+        return data
+    if not hasattr(data, "__arrow_c_stream__"):
+        raise InputError(
+            f"{name} came as {type(data).__name__}, which is in memory already.",
             table=name,
-            hint="Leave out memory=, or write it as Parquet.",
+            hint="Leave out memory=, or pass a file, a query, a DuckDB relation or a table.",
         )
-    first = (source.parts or (source,))[0]
-    delimiter = delimiter_of(first, form)
-    line = first.head.split(b"\n", 1)[0].decode("utf-8-sig", errors="replace")
-    try:
-        header = next(csv.reader([line], delimiter=delimiter))
-    except csv.Error as error:
-        raise FileError(f"{first.name}, line 1: {error}.", table=name, hint="Check what wrote it.") from error
-    if (repeated := first_repeated(header)) is not None:
+    import pyarrow as pa
+
+    return connection.from_arrow(pa.table(data))
+
+
+def _refuse_unordered(node: dict[str, Any]) -> dict[str, Any]:
+    """Raise an error for a part of a query that numbers rows which have no order."""
+    if str(node.get("type")) in _OF_AN_ORDER and not (node.get("orders") or node.get("arg_orders")):
+        raise InputError(
+            f"{node['function_name']}() in the query is over rows without an order.",
+            hint="Say which comes first: over (partition by user order by score desc, item).",
+        )
+    return node
+
+
+def _write_alike(file: Path, blocks: Iterator[Any]) -> bool:
+    """Write tables as one Parquet file, as long as their types are those of the first; whether all are."""
+    from pyarrow import parquet
+
+    first = next(blocks)
+    with (
+        write_errors_of(file),
+        file.open("wb") as out,
+        parquet.ParquetWriter(out, first.schema, compression="lz4") as writer,
+    ):
+        writer.write_table(first)
+        for block in blocks:
+            if block.schema != first.schema:
+                return False
+            writer.write_table(block)
+    return True
+
+
+def _refuse_no_order(name: str, column_of: Mapping[str, str]) -> None:
+    if name == "lists" and not {"rank", "score"} & column_of.keys():
         raise ColumnError(
-            f"the column {repeated!r} occurs twice.",
-            table=name,
-            column=repeated,
-            hint="Rename one of the two.",
+            "the lists have no rank and no score, and beyond memory rows have no order.",
+            table="lists",
+            column="rank",
+            hint="Add a column such as rank, or leave out memory=.",
         )
-    return connection.read_csv(files, header=True, all_varchar=True, delimiter=delimiter), True, False
+
+
+def _refuse_ids(relation: Any, column: str, what: str) -> None:
+    """Raise an error if ids of text are not whole numbers, or if two of them are the same one."""
+    quoted = _quoted(column)
+    known = relation.filter(f"{quoted} is not null").project(f"{quoted} as id").distinct()
+
+    def convert(texts: Any) -> None:
+        convert_ids(*encode_strings(texts, table=what, column=column), "int", what, lambda _: "")
+
+    with hush(FloatIdWarning) as given:
+        for batch in known.to_arrow_reader(_SAMPLE_ROWS):
+            convert(batch.column(0))
+        same = known.aggregate("min(id) as low, max(id) as high", "cast(id as bigint)").filter("low <> high")
+        for pair in same.limit(1).fetchall():
+            convert(np.array(pair, dtype=object))
+    for category, text in given[:1]:
+        warn(category, text)
 
 
 def _is_whole(kind: str) -> bool:
@@ -389,9 +506,9 @@ class _Ranges:
     """The users cut into ranges of their ids, and the rows of each."""
 
     def __init__(
-        self, connection: Any, tables: Mapping[str, _InputTable], role: str, store: PieceStore, most_rows: int
+        self, engine: _Engine, tables: Mapping[str, _InputTable], role: str, store: PieceStore, most_rows: int
     ) -> None:
-        self._connection, self._store, self._most_rows = connection, store, most_rows
+        self._engine, self._store, self._most_rows = engine, store, most_rows
         self._tables = tables
         self._keys: dict[str, str] = {}
         known = Ids(np.zeros(0, dtype=np.int64))
@@ -417,8 +534,7 @@ class _Ranges:
             return
         n_ranges = math.ceil(n_rows / self._most_rows)
         edges = self._edges({name: table.relation for name, table in self._tables.items()}, n_ranges)
-        is_columnar = all(table.is_columnar for table in self._tables.values())
-        if len(edges) < (_FEW_SCANS if is_columnar else 1):
+        if len(edges) < _FEW_SCANS:
             self._store.keep_plan(edges=edges, folders=None)
             return
         folder = self._store.folder / "ranges"
@@ -430,8 +546,8 @@ class _Ranges:
             numbered.write_parquet(str(folder / name), partition_by=[_NUMBER], compression="lz4")
         all_edges = list(edges)
         for number in range(len(edges) + 1):
-            written = {name: self._folder(name, number) for name in self._tables}
-            relations = {n: self._connection.read_parquet(f) for n, f in written.items() if f is not None}
+            written = {name: self._files(name, number) for name in self._tables}
+            relations = {name: self._engine.scan(files) for name, files in written.items() if files}
             size = sum(int(relation.count("*").fetchall()[0][0]) for relation in relations.values())
             if size > 1.5 * self._most_rows:
                 all_edges += self._edges(relations, math.ceil(size / self._most_rows))
@@ -455,10 +571,9 @@ class _Ranges:
         places = [math.ceil(number * len(known) / n_ranges) for number in range(1, n_ranges)]
         return sorted({known[place] for place in places if 0 < place < len(known)} - set(known[:1]))
 
-    def _folder(self, name: str, number: int) -> str | None:
-        """The files of a range that was written, None if it has no rows."""
-        folder = self._store.folder / "ranges" / name / f"{_NUMBER}={number}"
-        return str(folder / "*.parquet") if folder.is_dir() else None
+    def _files(self, name: str, number: int) -> list[Path]:
+        """The files of a range that was written, none if it has no rows."""
+        return sorted((self._store.folder / "ranges" / name / f"{_NUMBER}={number}").glob("*.parquet"))
 
     def read(self, number: int) -> dict[str, Any]:
         """The rows of a range, by table, as Arrow tables."""
@@ -468,8 +583,8 @@ class _Ranges:
         for name, table in self._tables.items():
             relation = table.relation
             if folders is not None:
-                files = self._folder(name, 0 if low is None else bisect.bisect_right(folders, low))
-                relation = relation.limit(0) if files is None else self._connection.read_parquet(files)
+                files = self._files(name, 0 if low is None else bisect.bisect_right(folders, low))
+                relation = self._engine.scan(files) if files else relation.limit(0)
                 relation = relation.project(", ".join(map(_quoted, table.relation.columns)))
             if folders is None or low not in (None, *folders) or high not in (None, *folders):
                 key = self._keys[name]

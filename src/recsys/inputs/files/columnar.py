@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from recsys.errors import FileError, MissingExtraError, RecsysError
+from recsys.errors import FileError, MissingExtraError, RecsysError, RecsysWarning, hush
 from recsys.inputs.files.formats import FileContent, Format, ReadOptions, add_format, check_same_columns
 from recsys.inputs.files.text import locate_errors
 from recsys.inputs.frames import as_frame, detect_columns, find_columns
@@ -24,7 +24,7 @@ _Choice = Callable[[list[str]], list[str] | None]
 _Load = Callable[[FileContent, _Choice], Any]
 
 
-def _load_parquet(source: FileContent, choose: _Choice) -> Any:
+def _load_parquet(source: FileContent, choose: _Choice, *, first_row: bool = False) -> Any:
     content: Any = source.path if source.plain else io.BytesIO(source.data)
     try:
         import pyarrow as pa
@@ -33,7 +33,9 @@ def _load_parquet(source: FileContent, choose: _Choice) -> Any:
         return _load_parquet_by_polars(source, content, choose)
     try:
         with parquet.ParquetFile(content, page_checksum_verification=True) as file:
-            return file.read(columns=choose(list(file.schema_arrow.names)))
+            columns = choose(list(file.schema_arrow.names))
+            row = next(file.iter_batches(1, columns=columns), None) if first_row else None
+            return file.read(columns=columns) if row is None else pa.Table.from_batches([row])
     except (pa.ArrowException, OSError, UnicodeError) as error:
         raise _damage_error(source, "Parquet", error) from error
 
@@ -157,6 +159,18 @@ def _read(load: _Load, source: FileContent, options: ReadOptions) -> Lists | Int
         return options.finish(frame.to_native(), column_of, source.name, unused=unused)
 
 
+def _scan_parquet(source: FileContent, options: ReadOptions) -> tuple[dict[str, str], None]:
+    """Which column has which role in files that DuckDB scans; their first rows are read as all would be."""
+    if not all(file.plain for file in source.parts or (source,)):
+        raise FileError(
+            f"{source.name} is packed, and beyond memory Parquet files are read where they are.",
+            hint="Unpack it first, or leave out memory=.",
+        )
+    with hush(RecsysWarning):
+        read = _read(partial(_load_parquet, first_row=True), source, options).notes["read"]
+    return {role: read[f"{role}_column"] for role in options.roles if f"{role}_column" in read}, None
+
+
 def _read_whole(
     load: _Load, title: str, source: FileContent, options: ReadOptions
 ) -> tuple[Any, dict[str, str]]:
@@ -238,6 +252,7 @@ _add(
     suffixes=(".parquet", ".pq"),
     magic=b"PAR1",
     lists="user, item, and score or rank; needs pyarrow or polars",
+    read_blocks=_scan_parquet,
 )
 _add(
     "arrow",

@@ -21,7 +21,7 @@ import re
 import stat
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -85,6 +85,20 @@ class FileContent:
         except OSError as error:
             raise read_error(self.name, error) from error
 
+    def chunks(self, size: int) -> Iterator[bytes]:
+        """All bytes, unpacked, at most `size` at a time; what can be read only once comes whole."""
+        if self.path is None or not self.path.is_file():
+            yield self.data
+            return
+        try:
+            with self.path.open("rb") as stream:
+                if self.plain:
+                    yield from iter(lambda: stream.read(size), b"")
+                else:
+                    yield from _unpacked(stream, self.path.stat().st_size, self.name, size)
+        except OSError as error:
+            raise read_error(self.name, error) from error
+
     @cached_property
     def head(self) -> bytes:
         """The first bytes, unpacked; enough to detect the format."""
@@ -115,7 +129,8 @@ class ReadOptions:
 
     `kind` is "lists" or "truth"; `columns` and `ids` as in read_file. Whole tables have two more: `header`
     names the columns of a file that has none, `text` leaves every cell of a text file as it is; their `ids`
-    may be None: the types of the file, and text as whole numbers if every id of the column is one.
+    may be None: the types of the file, and text as whole numbers if every id of the column is one. `text`
+    leaves scores as they are, too, where a file is read some rows at a time.
     """
 
     kind: str = "truth"
@@ -170,6 +185,8 @@ class Format:
         help: how it is recognised, for the documentation.
         lists: which columns or keys hold lists, for the documentation.
         truth: the same for the truth.
+        read_blocks: for what does not fit into memory: which column has which role, and these columns as
+            Arrow tables of some rows each, or None in their place if DuckDB scans the files as they are.
     """
 
     name: str
@@ -183,6 +200,9 @@ class Format:
     help: str = ""
     lists: str = "user, item, and score or rank"
     truth: str = "user, item, and a grade if graded"
+    read_blocks: Callable[[FileContent, ReadOptions], tuple[dict[str, str], Iterator[Any] | None]] | None = (
+        None
+    )
 
 
 FORMATS: Registry[Format] = Registry("file format", "recsys.formats")
@@ -377,16 +397,20 @@ def is_unpacked_too_large(unpacked: int, size: int) -> bool:
 
 
 def _gunzip(stream: BinaryIO, size: int, name: str, most: int | None = None) -> bytes:
-    """Unpacked bytes, all or the first `most`.
+    """Unpacked bytes, all or the first `most`."""
+    return b"".join(_unpacked(stream, size, name, _CHUNK_BYTES, most))
+
+
+def _unpacked(stream: BinaryIO, size: int, name: str, chunk: int, most: int | None = None) -> Iterator[bytes]:
+    """Unpacked bytes, some at a time, all or the first `most`.
 
     A file that unpacks to far more than its size is refused before it fills the memory.
     """
-    parts: list[bytes] = []
     total = 0
     try:
         with gzip.GzipFile(fileobj=stream) as unzipped:
-            while total != most and (part := unzipped.read(_CHUNK_BYTES if most is None else most - total)):
-                parts.append(part)
+            while total != most and (part := unzipped.read(chunk if most is None else most - total)):
+                yield part
                 total += len(part)
                 if is_unpacked_too_large(total, size):
                     raise FileError(
@@ -397,7 +421,6 @@ def _gunzip(stream: BinaryIO, size: int, name: str, most: int | None = None) -> 
         raise FileError(
             f"{name} is a damaged or truncated gzip file ({error}).", hint="Copy or write it again."
         ) from error
-    return b"".join(parts)
 
 
 def read_error(name: str, error: OSError) -> FileError:

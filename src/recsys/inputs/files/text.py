@@ -17,11 +17,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.errors import ColumnError, FileError, InputError
+from recsys.errors import ColumnError, FileError, InputError, RecsysWarning, hush
 from recsys.inputs.files.formats import FileContent, Format, ReadOptions, add_format, check_same_columns
 from recsys.inputs.frames import (
     column_notes,
@@ -50,6 +50,8 @@ _BLANKS = bytes.maketrans(b"\t\r\x0b\x0c", b"    ")
 # For fewer bytes the csv module takes less time than importing Arrow, or calling it once it is there.
 _ARROW_BYTES, _ARROW_CALL_BYTES = 1 << 20, 1 << 14
 _CSV_ROWS = 1 << 16  # split by the csv module at a time
+_BLOCK_BYTES = 1 << 23  # of text, read at a time where the whole may not fit into memory
+_FIRST_LINE = re.compile(rb"(?:\xef\xbb\xbf)?[\r\n]*[^\r\n]*(?:\r\n|\r|\n)?")
 _ROWS_LOOKED_AT = 1000  # to tell what a column without a role holds
 
 
@@ -117,8 +119,11 @@ def _pieces(cells: Any, arrow: Any) -> list[Any]:
     return list(cells.chunks) if hasattr(cells, "chunks") else [arrow.array(cells, arrow.string())]
 
 
-def decode(data: bytes, name: str, encoding: str) -> bytes:
-    """The data as UTF-8 without a byte-order mark, or an error that names the first wrong byte."""
+def decode(data: bytes, name: str, encoding: str, before: int = 0) -> bytes:
+    """The data as UTF-8 without a byte-order mark, or an error that names the first wrong byte.
+
+    So many bytes of the file come `before` the data.
+    """
     for mark, encoding_name in _BOMS.items():
         if data.startswith(mark) and encoding_name and encoding == "utf-8":
             raise FileError(f"{name} is {encoding_name}.", hint=f"Pass encoding={encoding_name!r}.")
@@ -131,21 +136,27 @@ def decode(data: bytes, name: str, encoding: str) -> bytes:
     except UnicodeDecodeError as error:
         line = body.count(b"\n", 0, error.start) + 1
         raise FileError(
-            f"{name}, line {line}: byte {error.start + start} (0x{body[error.start]:02x}) is not {encoding}.",
+            f"{name}, line {line}: byte {before + error.start + start} (0x{body[error.start]:02x}) is not "
+            f"{encoding}.",
             hint="Say how the file is written, for example encoding='latin-1'.",
         ) from error
     except (LookupError, TypeError, ValueError) as error:  # its name may be anything
         raise FileError(f"there is no encoding {encoding!r}.", hint="Pass a name such as 'utf-8'.") from error
     if "\x00" in text:
         raise FileError(
-            f"{name} holds a NUL character (at {text.index(chr(0))}), so it is not text.",
+            f"{name} holds a NUL character (at {before + text.index(chr(0))}), so it is not text.",
             hint="If it is a table of another kind, name its format.",
         )
     return body if encoding == "utf-8" else text.encode()
 
 
-def split_table(data: bytes, name: str, form: str, header: Sequence[str] | None = None) -> TextTable:
-    """A table with a header line (csv, tsv, inter), or one whose columns `header` names (ratings)."""
+def split_table(
+    data: bytes, name: str, form: str, header: Sequence[str] | None = None, *, skip_first: bool = False
+) -> TextTable:
+    """A table with a header line (csv, tsv, inter), or one whose columns `header` names (ratings).
+
+    `skip_first`: the first line shows how the others are split, and is none of the rows.
+    """
     if header is not None:
         data = data.replace(b"::", _DOUBLE_COLON) if b"::" in data[: data.find(b"\n") + 1 or None] else data
     quoted = form != "inter" and header is None and b'"' in data
@@ -153,7 +164,7 @@ def split_table(data: bytes, name: str, form: str, header: Sequence[str] | None 
     first = re.match(rb"[^\r\n]*", head)
     end = first.end() if first else 0
     delimiter = _delimiter(head[:end].decode(), form, len(header or ()))
-    skipped = 1 if header is None else 0
+    skipped = 1 if header is None or skip_first else 0
     quotes_in_header_only = head.count(b'"', 0, end) % 2 == 0 and head.find(b'"', end) < 0
 
     def rows() -> Iterator[tuple[int, list[str]]]:
@@ -235,12 +246,6 @@ def _delimiter(header: str, form: str, width: int = 0) -> str:
     if usual in header or form == "inter":
         return usual
     return next((d for d in _DELIMITERS if d in header), usual)
-
-
-def delimiter_of(source: FileContent, form: str) -> str:
-    """The separator of the cells of a table with a header line."""
-    head = decode(source.head.split(b"\n", 1)[0], source.name, "utf-8")
-    return _delimiter(head.decode(), form)
 
 
 def _csv_reader(data: bytes, delimiter: str, *, quoted: bool) -> Any:
@@ -341,42 +346,126 @@ def _shorten(line: str | bytes) -> str:
     return repr(text[:60] + "…" if len(text) > 60 else text)
 
 
-def _read_separated(form: str, source: FileContent, options: ReadOptions) -> Lists | Interactions:
+def _split(form: str, kind: str, data: bytes, name: str, *, skip_first: bool = False) -> TextTable:
+    if form == "trec":
+        return split_trec(data, name, kind)
     header = RATING_COLUMNS if form == "ratings" else None
-    table = read_text(source, lambda data, name: split_table(data, name, form, header), options.encoding)
-    column_of = find_columns(table.names, options.roles, options.columns, source.name)
-    return _read_columns(table, column_of, options)
+    return split_table(data, name, form, header, skip_first=skip_first)
 
 
-def _read_trec(source: FileContent, options: ReadOptions) -> Lists | Interactions:
-    table = read_text(source, lambda data, name: split_trec(data, name, options.kind), options.encoding)
-    column_of = {role: role for role in table.names if role in options.roles and role != "rank"}
-    return _read_columns(table, column_of, options)
+def _find_columns(form: str, names: list[str], source: FileContent, options: ReadOptions) -> dict[str, str]:
+    if form == "trec":
+        return {role: role for role in names if role in options.roles and role != "rank"}
+    return find_columns(names, options.roles, options.columns, source.name)
 
 
-def _read_columns(
-    table: TextTable, column_of: Mapping[str, str], options: ReadOptions
-) -> Lists | Interactions:
+def _read_blocks(
+    form: str, source: FileContent, options: ReadOptions
+) -> tuple[dict[str, str], Iterator[Any]]:
+    """The columns that have a role, in Arrow tables of some rows each: ids as text, all others as numbers."""
+    import pyarrow as pa
+
+    blocks = _blocks_of(form, source)
+    first = next(blocks)
+    names = first.split(form, options.kind).names
+    column_of = _find_columns(form, names, source, options)
+
+    def columns_of(table: TextTable) -> dict[str, Any]:
+        check_same_columns((source.parts or (source,))[0], names, table.name, table.names)
+        with locate_errors(table.name, table.line), hush(RecsysWarning):
+            cells = dict(zip(column_of, table.pick(list(column_of.values())), strict=True))
+            cells.pop("time", None)
+            numbers = _parse_cells(cells, options, table, {})[0] if len(cells["item"]) else {}
+        texts = {role: pa.chunked_array(_pieces(cell, pa), pa.string()) for role, cell in cells.items()}
+        return texts | {role: pa.array(values) for role, values in numbers.items()}
+
+    def tables() -> Iterator[Any]:
+        n_rows = 0
+        for block in chain([first], blocks):
+            try:
+                columns = columns_of(block.split(form, options.kind))
+            except InputError:
+                columns_of(block.split(form, options.kind, in_place=True))  # which names the right line
+                raise
+            if len(columns["item"]):
+                yield pa.table({column_of[role]: values for role, values in columns.items()})
+            n_rows += len(columns["item"])
+        if not n_rows:
+            raise _no_rows(source.name)
+
+    return column_of, tables()
+
+
+class _Block(NamedTuple):
+    """Some rows of a file: its first line, their bytes, and how many lines and bytes come before."""
+
+    file: FileContent
+    first: bytes
+    data: bytes
+    lines: int
+    before: int
+
+    def split(self, form: str, kind: str, *, in_place: bool = False) -> TextTable:
+        """The rows below the first line; `in_place`, below as many lines as in the file."""
+        above = self.first + b"\n" * (in_place * (self.lines - _n_lines(self.first, form)))
+        data = decode(above + self.data, self.file.name, "utf-8", self.before - len(above))
+        return _split(form, kind, data, self.file.name, skip_first=bool(self.first))
+
+
+def _blocks_of(form: str, source: FileContent) -> Iterator[_Block]:
+    """The files in blocks of whole rows."""
+    for file in source.parts or (source,):
+        first, rest, lines, before = b"", b"", 0, 0
+        for chunk in chain(file.chunks(_BLOCK_BYTES), (b"",)):
+            rest += chunk
+            line = first or _FIRST_LINE.match(rest)[0]  # type: ignore[index]
+            end = _end_of_rows(rest, form, line) if chunk else len(rest)
+            if end:
+                yield _Block(file, first, rest[:end], lines, before)
+                lines, before = lines + _n_lines(rest[:end], form), before + end
+                first, rest = b"" if form == "trec" else line, rest[end:]
+
+
+def _end_of_rows(data: bytes, form: str, first: bytes) -> int:
+    """Where the last row that is whole ends; 0 if that cannot be known yet."""
+    # A return at the very end may be the first half of a line end.
+    end = 1 + max(data.rfind(b"\n"), data.rfind(b"\r", 0, -1) if form != "trec" else -1)
+    if form in ("csv", "tsv") and b'"' in data[:end]:  # cells in quotes may hold line ends
+        if first.count(b'"') % 2:
+            return 0
+        lines, done = [*io.StringIO(data[:end].decode("latin-1"), newline="")], 0
+        reader = csv.reader(lines, delimiter=_delimiter(first.decode("latin-1"), form), strict=True)
+        try:
+            for _ in reader:
+                done = reader.line_num
+        except csv.Error as error:
+            if "unexpected end" in str(error):
+                return sum(map(len, lines[:done]))
+    return end
+
+
+def _n_lines(data: bytes, form: str) -> int:
+    """How many lines end in the data."""
+    returns = data.count(b"\r") - data.count(b"\r\n") if form != "trec" else 0
+    return data.count(b"\n") + returns
+
+
+def _no_rows(name: str) -> FileError:
+    return FileError(f"{name} has a header and no rows.", hint="Check what wrote it.")
+
+
+def _read(form: str, source: FileContent, options: ReadOptions) -> Lists | Interactions:
     """Lists or interactions from the columns that have a role; errors name the line."""
+    table = read_text(source, partial(_split, form, options.kind), options.encoding)
+    column_of = _find_columns(form, table.names, source, options)
     with locate_errors(table.name, table.line):
         if options.ranked_by_rows(column_of):
             _refuse_unnamed_score(table, column_of)
         cells = dict(zip(column_of, table.pick(list(column_of.values())), strict=True))
         if len(next(iter(cells.values()))) == 0:
-            raise FileError(f"{table.name} has a header and no rows.", hint="Check what wrote it.")
-        extra: dict[str, Any] = {
-            role: _parse_numbers(column, role, table)
-            for role, column in cells.items()
-            if role in _NUMBER_ROLES
-        }
-        if "score" in extra and not np.abs(extra["score"]).max() < _EXACT_NUMBERS:
-            texts = cells["score"]
-            texts = texts.to_pylist() if hasattr(texts, "to_pylist") else texts
-            extra["score"] = np.array(texts, dtype=object)  # whole numbers that are compared digit by digit
-        if "time" in cells:
-            extra["time"] = _parse_times(cells["time"])
+            raise _no_rows(table.name)
         notes: dict[str, Any] = {"read": column_notes(column_of, table.names), **table.notes}
-        coded = {r: _encode_text(c, r, options.ids, table, notes) for r, c in cells.items() if r in _ID_ROLES}
+        extra, coded = _parse_cells(cells, options, table, notes)
         if "case" in coded and "user" in coded:
             extra["user_ids"], extra["users"] = coded["user"]
         cases, case = coded.get("case") or coded["user"]
@@ -384,6 +473,25 @@ def _read_columns(
             notes["read"]["rows"] = row_arrangement(case)
         rows = Rows(table.name, cases, case, *coded["item"], notes=notes, **extra)
         return to_lists(rows) if options.kind == "lists" else to_interactions(rows, negatives=True)
+
+
+def _parse_cells(
+    cells: Mapping[str, Any], options: ReadOptions, table: TextTable, notes: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, tuple[Ids, Codes]]]:
+    """The columns of numbers and times by role, and the ids with their codes."""
+    extra: dict[str, Any] = {
+        role: _parse_numbers(column, role, table) for role, column in cells.items() if role in _NUMBER_ROLES
+    }
+    if "score" in extra and (options.text or not np.abs(extra["score"]).max() < _EXACT_NUMBERS):
+        texts = cells["score"]
+        texts = texts.to_pylist() if hasattr(texts, "to_pylist") else texts
+        extra["score"] = np.array(texts, dtype=object)  # whole numbers that are compared digit by digit
+    if "time" in cells:
+        extra["time"] = _parse_times(cells["time"])
+    ids = {role: column for role, column in cells.items() if role in _ID_ROLES}
+    return extra, {
+        role: _encode_text(column, role, options.ids, table, notes) for role, column in ids.items()
+    }
 
 
 def _refuse_unnamed_score(table: TextTable, column_of: Mapping[str, str]) -> None:
@@ -503,7 +611,7 @@ def typed_table(table: TextTable, options: ReadOptions) -> tuple[Any, dict[str, 
         raise FileError(f"{table.name} has no columns.", hint="Check what wrote it.")
     cells_by_name = dict(zip(table.names, table.pick(table.names), strict=True))
     if len(next(iter(cells_by_name.values()))) == 0:
-        raise FileError(f"{table.name} has a header and no rows.", hint="Check what wrote it.")
+        raise _no_rows(table.name)
     roles = {} if options.text else {name: role for role, name in column_of.items()}
     columns: dict[str, Any] = {}
     for name, column in cells_by_name.items():
@@ -671,7 +779,8 @@ def _is_number_cell(cell: bytes) -> bool:
 
 
 def _add_separated(form: str, **facts: Any) -> None:
-    add_format(Format(form, partial(_read_separated, form), partial(_read_whole, form), **facts))
+    facts["read_blocks"] = partial(_read_blocks, form)
+    add_format(Format(form, partial(_read, form), partial(_read_whole, form), **facts))
 
 
 _add_separated(
@@ -699,8 +808,9 @@ _add_separated(
 add_format(
     Format(
         "trec",
-        read=_read_trec,
+        read=partial(_read, "trec"),
         read_whole=_read_whole_trec,
+        read_blocks=partial(_read_blocks, "trec"),
         write=_write_trec,
         suffixes=(".qrels", ".qrel", ".run", ".trec"),
         recognises=_begins_like_trec,
