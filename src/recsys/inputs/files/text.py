@@ -396,7 +396,7 @@ def _read_blocks(
     return column_of, tables()
 
 
-class _Block(NamedTuple):
+class _TextBlock(NamedTuple):
     """Some rows of a file: its first line, their bytes, and how many lines and bytes come before."""
 
     file: FileContent
@@ -412,7 +412,7 @@ class _Block(NamedTuple):
         return _split(form, kind, data, self.file.name, skip_first=bool(self.first))
 
 
-def _blocks_of(form: str, source: FileContent) -> Iterator[_Block]:
+def _blocks_of(form: str, source: FileContent) -> Iterator[_TextBlock]:
     """The files in blocks of whole rows."""
     for file in source.parts or (source,):
         first, rest, lines, before = b"", b"", 0, 0
@@ -421,7 +421,7 @@ def _blocks_of(form: str, source: FileContent) -> Iterator[_Block]:
             line = first or _FIRST_LINE.match(rest)[0]  # type: ignore[index]
             end = _end_of_rows(rest, form, line) if chunk else len(rest)
             if end:
-                yield _Block(file, first, rest[:end], lines, before)
+                yield _TextBlock(file, first, rest[:end], lines, before)
                 lines, before = lines + _n_lines(rest[:end], form), before + end
                 first, rest = b"" if form == "trec" else line, rest[end:]
 
