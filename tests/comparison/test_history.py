@@ -11,6 +11,7 @@ import pytest
 import recsys
 from recsys.comparison.history import Night, ResultHistory, history, record
 from recsys.errors import FileError, InputError
+from recsys.evaluation.result_files import fingerprint
 
 
 def night(share, seed, n=500):
@@ -213,3 +214,36 @@ def test_a_change_is_found_among_the_nights_of_the_newest_conventions():
     ]
     ((found, change),) = ResultHistory(nights).changes()["als", "mrr"]
     assert (found.finished, change.at) == ("14", 10)
+
+
+def of_model(night, **options):
+    truth = {u: {u % 20} for u in range(60)}
+    result = recsys.evaluate(
+        recsys.Scores(np.sin(np.arange(1200.0) + night).reshape(60, 20)), truth, ["mrr"], **options
+    )
+    result.run = {"finished": f"2026-01-{night:02d}T02:00:00+00:00"}
+    return result
+
+
+def test_nights_among_other_candidates_are_not_compared_and_other_rows_are(tmp_path):
+    seen = {u: [(u + 1) % 20] for u in range(60)}
+    for number, options in enumerate([{}, {"eligible": {u: range(9) for u in range(60)}}, {"seen": seen}], 1):
+        record(tmp_path, of_model(number, **options), "als")
+    record(tmp_path, of_model(4, seen={**seen, 3: [5]}), "als")
+    made = history(tmp_path)
+    ((_, nights),) = made.comparable()
+    assert [night.finished[:10] for night in nights] == ["2026-01-03", "2026-01-04"]
+    assert "seen: ranked, now left out" in str(made)
+
+
+def test_a_night_that_does_not_say_its_candidates_is_compared(tmp_path):
+    for number in (1, 2):
+        record(tmp_path, of_model(number), "als")
+    first = min(tmp_path.glob("*.json"))
+    document = json.loads(first.read_text())
+    del document["result"]["question"]
+    document["sha256"] = fingerprint(document["result"])
+    first.write_text(json.dumps(document))
+    made = history(tmp_path)
+    assert [len(nights) for _, nights in made.comparable()] == [2]
+    assert made.notes() == []

@@ -628,3 +628,41 @@ def test_the_page_reads_its_file_again_only_if_it_was_asked_to(browser, folder, 
         assert names(visit) == ["same"]
         assert other.page.title() == f"Results in {folder.name}"
         assert other.requests == [still.as_uri()]
+
+
+def test_what_was_ranked_is_part_of_the_question_of_a_run():
+    truth = {user: {user % 30} for user in range(60)}
+    model = recsys.Scores(np.sin(np.arange(1800.0)).reshape(60, 30))
+
+    def question(ranking=model, **options):
+        return Run.of(recsys.evaluate(ranking, truth, ["mrr"], **options), "a.json").question
+
+    eligible = {user: [user % 30, 1, 2, 3] for user in truth}
+    whole, chosen = question(), question(eligible=eligible)
+    assert whole["candidates"] == "ranked all items"
+    assert chosen["candidates"].startswith("ranked 234 pairs of user and item (eligible items)")
+    assert (
+        chosen["candidates"]
+        != question(eligible={user: [user % 30, 4, 5, 6] for user in truth})["candidates"]
+    )
+    assert whole["seen"] != question(seen=eligible)["seen"]
+    lists = question({user: [user % 30] for user in truth})
+    assert (lists["candidates"], lists["seen"]) == (None, None)
+    assert lists["truth"] == whole["truth"]
+
+
+def test_the_page_says_what_two_models_ranked(browser, tmp_path):
+    truth = {user: {user % 30} for user in range(60)}
+    model = recsys.Scores(np.sin(np.arange(1800.0)).reshape(60, 30))
+    save(tmp_path, "all", recsys.evaluate(model, truth, ["mrr"]))
+    save(tmp_path, "few", recsys.evaluate(model, truth, ["mrr"], exclude=[1, 2]))
+    save(tmp_path, "lists", recsys.evaluate({user: [1] for user in truth}, truth, ["mrr"]))
+    with Visit(browser, write_board(tmp_path / "board.html", tmp_path)) as visit:
+        tick(visit, "all", "few")
+        cautions = visit.page.locator("#two .caution p").all_inner_texts()
+        assert len(cautions) == 2
+        assert "ranked all items" in cautions[1]
+        assert "ranked all items but 2 excluded ones" in cautions[1]
+        visit.page.get_by_role("button", name="Untick all").click()
+        tick(visit, "all", "lists")
+        assert visit.page.locator("#two .caution p").count() == 0

@@ -65,6 +65,7 @@ def test_factors_have_the_bits_of_one_process(spark, world, tmp_path):
         )
         assert_same(found, wanted, metrics)
         assert found.counts == wanted.counts
+        assert found.asked == wanted.asked
 
 
 def test_shards_merge_to_the_lists_of_the_whole_catalogue(spark, world, tmp_path):
@@ -78,7 +79,9 @@ def test_shards_merge_to_the_lists_of_the_whole_catalogue(spark, world, tmp_path
         per_user_path=tmp_path / "out",
         partitions=2,
     )
-    assert_same(found, expected(world, METRICS), METRICS)
+    whole = expected(world, METRICS)
+    assert_same(found, whole, METRICS)
+    assert found.asked.parts == whole.asked.parts
 
 
 def test_what_factors_cannot_do_is_refused(spark, world, monkeypatch):

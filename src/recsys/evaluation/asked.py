@@ -159,7 +159,9 @@ class Asked:
         """What is known of the question, part by part."""
         found: dict[str, Aspect] = {}
         if self.candidates not in _UNKNOWN:
-            words = self.candidates if self.eligible is None else f"{self.eligible.rows:,} {self.candidates}"
+            words = self.candidates
+            if self.eligible is not None:
+                words = f"{self.eligible.rows:,} pairs of user and item ({words})"
             words += "" if self.excluded is None else f" but {self.excluded.rows:,} excluded ones"
             found["candidates"] = Aspect(self.candidates, (self.eligible, self.excluded), f"ranked {words}")
         if self.catalogue is not None and self.candidates in (ALL, ELIGIBLE):
@@ -168,7 +170,7 @@ class Asked:
             found["items"] = Aspect(
                 "", (self.catalogue,), f"ranks a catalogue of {self.catalogue.rows:,} items"
             )
-            words = f"{kind} {what} ({n_seen:,} pairs in seen=)"
+            words = f"{kind} {what} ({f'{n_seen:,} pairs in' if n_seen else 'no'} seen=)"
             found["seen"] = Aspect(kind, (self.seen,) if n_seen else (), words)
         if self.train is not None:
             found["train"] = Aspect("", (self.train,), f"has {self.train.rows:,} pairs in train=")

@@ -120,6 +120,7 @@ class ClusterEvaluation:
         known = items.catalogue()
         evaluator.inputs.catalogue = (known.ids, known.n)
         evaluator.inputs.complete = False
+        evaluator.inputs.candidates = "all items"  # lists of the whole catalogue
         order = ("lists", "truth", "seen")
         return ClusterEvaluation(
             [tables[name] for name in order if name in tables], evaluator, {"ids": self.ids}
