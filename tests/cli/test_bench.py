@@ -144,6 +144,92 @@ def test_what_ratings_mean(values, relevant_from, words):
     assert words in ratings.why
 
 
+@pytest.mark.parametrize("odd", [99, 11, 10])
+def test_one_rating_beyond_the_scale_is_odd_and_changes_nothing(odd):
+    frame = events(rating=np.arange(1080) % 5 + 1)
+    frame.loc[7, "rating"] = odd
+    plan = make_plan(frame)
+    assert plan.ratings.relevant_from == 4.0
+    assert plan.odd == [("Odd ratings", f"1 rating beyond 5, up to {odd}: the scale is read off the others.")]
+    result = recsys.bench(frame, baselines=[])
+    assert "odd ratings" in result.decision.tiles[-1].small.lower()
+    assert "Odd ratings: 1 rating beyond 5" in str(result)
+
+
+def test_a_scale_to_a_hundred_may_have_a_low_median():
+    rng = np.random.default_rng(0)
+    scale = np.append(rng.integers(0, 80, 1079), 100)
+    assert make_plan(events(rating=scale)).ratings.relevant_from == 100.0
+    counts = np.append(rng.geometric(0.1, 1079), 100)
+    assert make_plan(events(rating=counts)).ratings.relevant_from is None
+
+
+@pytest.mark.parametrize("share", [0.15, 0.6])
+@pytest.mark.parametrize("newest", [9999999999, pd.Timestamp("9999-12-31")])
+def test_a_time_that_stands_for_none_is_noticed(newest, share):
+    frame = events()
+    if not isinstance(newest, int):
+        frame["timestamp"] = pd.to_datetime(frame["timestamp"], unit="s").astype("datetime64[us]")
+    at = np.arange(len(frame)) % 20 < 20 * share
+    frame.loc[at, "timestamp"] = newest
+    plan = make_plan(frame)
+    (odd,) = plan.odd
+    shown = "9999999999" if isinstance(newest, int) else "9999-12-31 00:00:00"
+    assert odd[0] == "Odd times"
+    assert f"{at.sum()} rows ({share:.0%}) at the newest time, {shown}, as if it stood for none" in odd[1]
+    if share < 0.5:
+        assert (plan.how, len(plan.table)) == ("global_temporal", len(frame) - at.sum())
+        assert "they are left out" in odd[1]
+    else:
+        assert (plan.how, len(plan.table)) == ("per_user_ratio", len(frame))
+        assert "the column of times is not read" in odd[1]
+
+
+def test_the_share_of_rows_at_coarse_times_is_said_as_it_is():
+    frame = events()
+    frame["timestamp"] = np.random.default_rng(0).permutation(np.arange(len(frame)) % 3)  # three days
+    plan = make_plan(frame)
+    assert plan.odd == []
+    assert "counts the rows" not in plan.why
+    shares = {part: f"{mask.mean():.0%}" for part, mask in plan.masks.items()}
+    assert shares["test"] == "33%"
+    assert "the newest 33% of the rows are the test, as much before them is validation (10% each" in plan.why
+    usual = make_plan(events()).why
+    assert "the newest 10% of the rows are the test, as much before them is validation; nothing" in usual
+
+
+def test_last_rows_of_the_same_time_are_counted():
+    frame = events()
+    frame["timestamp"] = np.arange(len(frame)) // 7  # one user after the other, seven rows at a time
+    plan = make_plan(frame)
+    assert plan.how == "leave_last"
+    n, n_users = plan.masks["test"].sum(), plan.table.frame["user"].to_native()[plan.masks["test"]].nunique()
+    assert n > n_users
+    words = f"Rows of the same time stay together, so the test has {n} rows of {n_users} users."
+    assert words in plan.why
+    one_by_one = events()
+    one_by_one["timestamp"] = np.arange(len(one_by_one))
+    assert "stay together" not in make_plan(one_by_one).why
+
+
+@pytest.mark.parametrize("word", ["rating", "grade"])
+def test_rating_is_another_word_for_grade_in_columns(word, tmp_path):
+    frame = events(stars=np.arange(1080) % 5 + 1)
+    frame.to_csv(tmp_path / "r.csv", index=False)
+    columns = {word: "stars"}
+    for data in (frame, tmp_path / "r.csv"):
+        result = recsys.bench(data, columns=columns, baselines=[])
+        assert result.plan.columns["grade"] == "stars"
+    parts = recsys.split(frame, "leave_last", columns=columns)
+    lists = {user: ["i0", "i1"] for user in frame["user"]}
+    named = recsys.evaluate(lists, parts.test, "ndcg@2", columns={"truth": columns}, train=None)
+    renamed = recsys.evaluate(lists, parts.test.rename(columns={"stars": "rating"}), "ndcg@2")
+    assert named["ndcg@2"] == renamed["ndcg@2"]
+    read = recsys.read_file(tmp_path / "r.csv", "truth", columns=columns)
+    assert sorted(set(read.grades)) == [1, 2, 3, 4, 5]
+    assert recsys.audit(parts.train, parts.test, columns=columns).checked
+
+
 def test_ratings_that_grade_nothing_are_not_read():
     frame = events(rating=3.0)
     assert make_plan(frame).columns["grade"] is None

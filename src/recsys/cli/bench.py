@@ -182,7 +182,8 @@ class Bench(tables.Tabled):
         return gather_report_data(self.evaluations, **self._report_inputs())
 
     def _report_inputs(self) -> dict[str, Any]:
-        how = [Finding(heading, "info", sentence) for heading, sentence in self._remarks()]
+        odd = self.plan.odd
+        how = [Finding(one[0], "warning" if one in odd else "info", one[1]) for one in self._remarks()]
         return {
             "baseline": BASELINE,
             "metric": self.headline,

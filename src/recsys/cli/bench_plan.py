@@ -35,17 +35,22 @@ _HELD_OUT_SHARE = 0.1  # of the rows, for test and for validation
 _KNOWN_SHARE, _FEWEST_KNOWN = 0.5, 20  # of the users of a test, those a border in time must leave a history
 _FEWEST_ROWS = 3  # of a user: to learn from, to validate and to test
 _HIGHEST_GRADE = 1e300  # as conventions have it
+_STRANGE_SHARE, _STRANGE = 0.005, 1.5  # so few ratings so far above all others are not on their scale
+_PERCENT = 100.0  # the highest rating of a scale, unless most ratings are the lowest
+_SPIKE, _SPIKE_TIMES = 0.01, 5  # of the rows at the newest time, and times those of any other: a placeholder
 _LONG_HISTORY, _LONG_TEST = 30, 5  # users with so many rows can spare five for the test
 
 
 Remark = tuple[str, str]  # a heading and a sentence
+_ODD = ("Odd ratings", "Odd times")
 
 
 class Ratings(NamedTuple):
-    """From which rating on an item is relevant (None: every row is), and why."""
+    """From which rating on an item is relevant (None: every row is), why, and what is odd about them."""
 
     relevant_from: float | None
     why: str
+    odd: str = ""
 
 
 class Decided(NamedTuple):
@@ -87,6 +92,11 @@ class BenchPlan:
     n_left_out: int = 0
     seed: int | None = None
     rating_column: str | None = None
+
+    @property
+    def odd(self) -> list[Remark]:
+        """The remarks to be careful about."""
+        return [one for one in self.remarks if one[0] in _ODD]
 
     @property
     def test(self) -> Interactions:
@@ -211,6 +221,12 @@ def make_plan(
             f"no user has enough rows for a test, a validation and something to learn from: {error.message}",
             hint="Users need at least three rows; check which column is the user.",
         ) from error
+    test = made.mask("test")
+    n_users = len(np.unique(table.ids("user")[1][test]))
+    if how == "leave_last" and test.sum() > parameters["n"] * n_users:
+        together = f"{int(test.sum()):,} rows of {format_count(n_users, 'user')}"
+        why += f" Rows of the same time stay together, so the test has {together}."
+    remarks += [("Odd ratings", ratings.odd)] if ratings.odd else []
     n_short = made.notes.get("users_too_short", 0)
     if n_short:
         sentence = f"{format_count(n_short, 'user')} with too few rows for a test."
@@ -335,14 +351,15 @@ def _read_roles(
     given: Any = columns
     found = find_columns(list(frame.columns), tuple(_ROLES), given, "data")
     roles: dict[str, Any] = {role: found.get(role) for role in _ROLES}
-    for role in ("user", "item"):  # of equals the lower id comes first, whether a file or a table has it
-        ids, codes = FrameTable(frame, roles).ids(role)
-        whole, codes = _whole_numbers(ids, codes, role)
-        if whole is not ids:
-            numbers = nw.new_series(roles[role], whole.values[codes], backend=frame.implementation)
-            frame = frame.with_columns(numbers)
+    frame = _with_whole_ids(frame, roles)
     remarks: list[Remark] = []
     table, rows = FrameTable(frame, roles), np.arange(len(frame))
+    if roles["time"] is not None and not repeats:
+        filler, remark = _placeholders(table.clock(roles["time"], None))
+        remarks += remark
+        roles["time"] = None if 2 * filler.sum() > len(filler) else roles["time"]
+        if roles["time"] is not None and filler.any():
+            table, rows = FrameTable(as_frame(table.take(~filler)), roles), rows[~filler]
     for role, read in (("time", _missing_times), ("grade", _missing_ratings)):
         name = roles[role]
         if name is None:
@@ -356,23 +373,23 @@ def _read_roles(
             rows = rows[~missing]
             n = format_count(int(missing.sum()), "row")
             remarks.append(("Left out", f"{n} without a {'time' if role == 'time' else 'rating'}."))
-    for role, needed in (
-        ("user", "what users have in common is what a recommender learns"),
-        ("item", "there is nothing to rank"),
-    ):
-        ids = table.ids(role)[0]
-        if len(ids) == 1:
-            raise InputError(
-                f"all {format_count(len(table), 'row')} are of one {role}, {ids.name(0)!r}: {needed}.",
-                table="data",
-                column=roles[role],
-                hint=f"Expected two or more. Check the file, or name the column: columns={{{role!r}: ...}}.",
-            )
+    _refuse_a_single_id(table)
     first = np.ones(len(table), dtype=bool) if repeats else first_of_pairs(table)
     if not first.all():
         remarks.append(("Left out", f"{describe_repeats(first)}."))
         table, rows = FrameTable(as_frame(table.take(first)), roles), rows[first]
     return table, roles, remarks, rows
+
+
+def _with_whole_ids(frame: Any, roles: Mapping[str, Any]) -> Any:
+    """The table with ids as numbers where all are whole: of equals the lower comes first, also of text."""
+    for role in ("user", "item"):
+        ids, codes = FrameTable(frame, roles).ids(role)
+        whole, codes = _whole_numbers(ids, codes, role)
+        if whole is not ids:
+            numbers = nw.new_series(roles[role], whole.values[codes], backend=frame.implementation)
+            frame = frame.with_columns(numbers)
+    return frame
 
 
 def _whole_numbers(ids: Ids, codes: Array, what: str) -> tuple[Ids, Array]:
@@ -405,6 +422,22 @@ def with_ids_of(history: Interactions, ranking: Any) -> Any:
     return ranking.renamed(columns.get("user"), columns.get("item"))
 
 
+def _refuse_a_single_id(table: FrameTable) -> None:
+    """Raise an error if all rows are of one user, or of one item."""
+    for role, needed in (
+        ("user", "what users have in common is what a recommender learns"),
+        ("item", "there is nothing to rank"),
+    ):
+        ids = table.ids(role)[0]
+        if len(ids) == 1:
+            raise InputError(
+                f"all {format_count(len(table), 'row')} are of one {role}, {ids.name(0)!r}: {needed}.",
+                table="data",
+                column=table.role(role),
+                hint=f"Expected two or more. Check the file, or name the column: columns={{{role!r}: ...}}.",
+            )
+
+
 def first_of_pairs(table: FrameTable) -> Bool:
     """Of each row, whether it is the first of its user and item: in time, then in the order of the rows.
 
@@ -430,6 +463,20 @@ def describe_repeats(first: Bool) -> str:
     """How many rows `first_of_pairs` leaves out, in words."""
     n_repeats = format_count(int((~first).sum()), "row")
     return f"{n_repeats} of a user and an item that occurred before: the first counts"
+
+
+def _placeholders(clock: Clock) -> tuple[Bool, list[Remark]]:
+    """The rows at the newest time, if they are so many that it is not a time, and a word about them."""
+    times, counts = np.unique(clock.values[~clock.missing], return_counts=True)
+    others = counts[:-1].max(initial=0)
+    least = max(_SPIKE * len(clock.values), _SPIKE_TIMES * others, _FEWEST_KNOWN)
+    if not others or counts[-1] < least:
+        return np.zeros(len(clock.values), dtype=bool), []
+    filler = (clock.values == times[-1]) & ~clock.missing
+    todo = "the column of times is not read" if 2 * filler.sum() > len(filler) else "they are left out"
+    rows = f"{format_count(int(filler.sum()), 'row')} ({filler.mean():.0%})"
+    time = clock.shown(times[-1])
+    return filler, [("Odd times", f"{rows} at the newest time, {time}, as if it stood for none: {todo}.")]
 
 
 def _missing_times(table: FrameTable, name: str) -> Bool:
@@ -468,7 +515,12 @@ def read_ratings(table: FrameTable, column: str | None, relevant_from: float | N
         return Ratings(None, "there are no ratings, so every row is relevant.")
     values = column_array(table.column(column)).astype(np.float64)
     levels, sizes = np.unique(values, return_counts=True)
-    low, high = float(levels[0]), float(levels[-1])
+    low, high, odd = float(levels[0]), float(levels[-1]), ""
+    in_scale = levels <= _STRANGE * levels[np.cumsum(sizes) >= (1.0 - _STRANGE_SHARE) * len(values)][0]
+    if high < _HIGHEST_GRADE and not in_scale.all():
+        few = format_count(int(sizes[~in_scale].sum()), "rating")
+        odd = f"{few} beyond {levels[in_scale][-1]:g}, up to {high:g}: the scale is read off the others."
+        levels, sizes, high = levels[in_scale], sizes[in_scale], float(levels[in_scale][-1])
     scale = f"{low:g} to {high:g}"
     if relevant_from is not None:
         if not levels[levels >= relevant_from].size:
@@ -494,16 +546,19 @@ def read_ratings(table: FrameTable, column: str | None, relevant_from: float | N
     is_whole = bool((levels == np.floor(levels)).all())
     # Of counts most are the smallest; of stars most lie in the upper half.
     is_count = is_whole and low >= 1 and (sizes[0] > len(values) / 2 or high > _HIGHEST_STAR)
-    if (is_count or high > _HIGHEST_STAR) and np.median(values) < high / 2:
+    is_scale = high == _PERCENT and (low == 0 or sizes.argmax() > 0)
+    if (is_count or high > _HIGHEST_STAR) and np.median(values) < high / 2 and not is_scale:
         what = "counts" if is_whole else "amounts"
         return Ratings(
             None,
             f"{column!r} holds {what} ({scale}), so every row is relevant; relevant_from= sets a border.",
+            odd if high <= _HIGHEST_STAR else "",
         )
     border = float(levels[levels >= _TOP_SHARE * high][0])
     return Ratings(
         border,
         f"ratings {scale}: {border:g} and more count as relevant; relevant_from= sets another border.",
+        odd,
     )
 
 
@@ -529,11 +584,11 @@ def _choose_split(table: FrameTable, time: str | None) -> tuple[str, dict[str, A
             "users: a model may learn from what others did later."
         )  # fmt: skip
     whole = {"test": _HELD_OUT_SHARE, "validation": _HELD_OUT_SHARE}
-    known, n_users = _known_users(table, whole)
+    known, n_users, shares = _known_users(table, whole)
     if all(k >= max(_FEWEST_KNOWN, _KNOWN_SHARE * of) for k, of in zip(known, n_users, strict=True)):
         return "global_temporal", whole, (
-            f"one border in time for all: the newest {_HELD_OUT_SHARE:.0%} of the rows are the test, as much "
-            f"before them is validation; nothing is learnt from the future. {known[1]:,} of {n_users[1]:,} "
+            f"one border in time for all: the newest {shares[1]:.0%} of the rows are the test, "
+            f"{_before_them(*shares)}; nothing is learnt from the future. {known[1]:,} of {n_users[1]:,} "
             "users of the test have a history."
         )  # fmt: skip
     if all(k >= _KNOWN_SHARE * of for k, of in zip(known, n_users, strict=True)):
@@ -560,15 +615,28 @@ def _counts_within_users(clock: Clock, user: Array) -> bool:
     np.minimum.at(first, user, clock.values)
     _, same = np.unique(first, return_counts=True)
     spread = clock.values.max() - clock.values.min()
-    return bool(2 * same.max() >= len(first) and spread < 2 * np.bincount(user).max())
+    if 2 * same.max() < len(first) or spread >= 2 * np.bincount(user).max():
+        return False
+    order = np.lexsort([clock.values, user])  # a count goes up with each row
+    return bool(((np.diff(clock.values[order]) != 0) | (np.diff(user[order]) != 0)).all())
 
 
-def _known_users(table: FrameTable, parameters: Mapping[str, float]) -> tuple[list[int], list[int]]:
-    """Of a border in time: the users of validation and of test with a history, and all of them."""
+def _before_them(validation: float, test: float) -> str:
+    """How large the validation of a border in time is, in words; rows of the same time stay together."""
+    alike = f"{validation:.0%}" == f"{test:.0%}"
+    words = "as much before them is" if alike else f"the {validation:.0%} before them are"
+    usual = f"{test:.0%}" == f"{_HELD_OUT_SHARE:.0%}"
+    return f"{words} validation" + ("" if usual else f" ({_HELD_OUT_SHARE:.0%} each, but for equal times)")
+
+
+def _known_users(
+    table: FrameTable, parameters: Mapping[str, float]
+) -> tuple[list[int], list[int], list[float]]:
+    """Of a border in time, for validation and test: users with a history, all of them, the share of rows."""
     try:
         made = cast("Split", split(table, "global_temporal", **parameters))
     except SplitError:
-        return [0, 0], [1, 1]
+        return [0, 0], [1, 1], [0.0, 0.0]
     user = table.ids("user")[1]
     before, known, n_users = np.unique(user[made.mask("train")]), [], []
     for part in ("validation", "test"):
@@ -576,4 +644,4 @@ def _known_users(table: FrameTable, parameters: Mapping[str, float]) -> tuple[li
         known.append(int(np.isin(users, before).sum()))
         n_users.append(len(users))
         before = np.union1d(before, users)
-    return known, n_users
+    return known, n_users, [float(made.mask(part).mean()) for part in PARTS[1:]]

@@ -55,6 +55,8 @@ ROLES: dict[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 
+_OTHER_WORDS = {"rating": "grade"}  # of roles, in columns=
+
 # Of a table without ranks and scores so many rows show whether those of each user stand together.
 _ARRANGEMENT_ROWS = (1 << 10, 1 << 16)
 
@@ -244,7 +246,7 @@ def detect_columns(
             table=table,
             hint="Name them: table.columns = ['user', 'item', …].",
         )
-    requested = dict[str, Any](requested or {})
+    requested = {_OTHER_WORDS.get(role, role): name for role, name in dict[str, Any](requested or {}).items()}
     unknown = [role for role in requested if role not in ROLES]
     if unknown:
         raise ColumnError(
