@@ -789,3 +789,19 @@ def test_a_model_that_knows_no_user_of_the_test_is_an_error_and_the_rest_is_chec
     found = recsys.audit({"u": ["a"], "v": ["b"]}, graded, model)
     assert "users_outside_the_model" in {finding.name for finding in found if finding.severity == "error"}
     assert "cold_items" in found.checked
+
+
+@pytest.mark.parametrize(
+    ("times", "shown"),
+    [
+        ((893286637, 893286638, 893286630), "1998-04-22 23:10:38 (893286638)"),
+        ((893286637000, 893286638000, 893286630000), "1998-04-22 23:10:38 (893286638000)"),
+        ((7, 8, 3), "(8)"),
+    ],
+)
+def test_seconds_since_1970_are_dates_in_findings(times, shown):
+    first, second, early = times
+    train = pd.DataFrame({"user": ["a", "a", "b"], "item": ["x", "y", "x"], "time": [first, second, first]})
+    test = pd.DataFrame({"user": ["b"], "item": ["y"], "time": [early]})
+    (found,) = [one for one in recsys.audit(train, test) if one.name == "test_before_border"]
+    assert shown in found.message

@@ -1181,3 +1181,9 @@ def test_lists_that_were_made_here_are_not_sampled_candidates():
     lists, history = result.lists["item-knn"], result.history
     assert "sampled_candidates" in [one.name for one in recsys.audit(history, result.test, lists)]
     assert "sampled_candidates" not in [one.name for one in result.audit]
+
+
+def test_a_metric_of_training_items_may_decide():
+    result = recsys.bench(events(), baselines=["item-knn"], trials=2, headline="novelty@10")
+    assert result.headline == "novelty@10"
+    assert len(result.training["item-knn"].settings) > 0

@@ -350,3 +350,10 @@ def test_runs_that_share_hardly_any_user_are_told():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         recsys.fuse([many, {"u3": ["b"]}])  # lists for few users are no other ids
+
+
+def test_trials_that_are_all_equal_have_no_best():
+    runs = [{1: {"a": 3.0}}, {1: {"b": 9.0}}]
+    assert "on the 1 case it was tuned on, all 11 trials are equal;" in str(
+        recsys.tune_fusion(runs, {1: {"z"}}, "wsum", "mrr")
+    )

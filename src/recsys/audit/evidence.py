@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,7 @@ _TIME_KINDS = {
     "plain": "dates without a time zone",
     "zoned": "dates with a time zone",
 }
+_EPOCH_DIGITS: dict[int, Literal["s", "ms"]] = {9: "s", 10: "s", 12: "ms", 13: "ms"}  # of numbers since 1970
 _NATURAL_REPEATS = 0.01  # the share of repeated pairs in train above which repeats are natural
 MANY_USERS = 20_000  # with more, checks that evaluate look at an evenly spaced sample of the users
 
@@ -266,8 +267,14 @@ class Evidence:
         return tuple(ids.name(code) for code in codes[: self.n_examples])
 
     def format_time(self, value: Any) -> str:
-        """A time as the table writes it."""
-        return str(value) if self.clock is None else self.clock.shown(value)
+        """A time as the table writes it; of seconds or milliseconds since 1970 also the date."""
+        if self.clock is None:
+            return str(value)
+        text, digits = self.clock.shown(value), len(str(abs(int(value))))
+        if self.clock.kind != "number" or self.clock.tick is not None or digits not in _EPOCH_DIGITS:
+            return text
+        date = np.datetime64(int(value), _EPOCH_DIGITS[digits])
+        return f"{str(date).partition('.')[0].replace('T', ' ')} ({text})"
 
 
 def users_of_lists(lists: Lists) -> Ids:

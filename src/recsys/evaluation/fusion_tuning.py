@@ -60,7 +60,12 @@ class FusionTuning:
 
     def __str__(self) -> str:
         found = ", ".join(f"{name}={_shortly(value)}" for name, value in self.parameters.items())
-        tried = f", the best of {count_with_noun(len(self.trials), 'trial|trials')}" if self.trials else ""
+        values, trials = (
+            {value for _, value in self.trials},
+            count_with_noun(len(self.trials), "trial|trials"),
+        )
+        which = f"all {trials} are equal" if len(values) == 1 < len(self.trials) else f"the best of {trials}"
+        tried = f", {which}" if self.trials else ""
         return (
             f"{self.method} with {found or 'no parameters'}, norm {self.norm}\n"
             f"{self.metric} = {self.value:.4f} on the {count_with_noun(self.n_cases, 'case|cases')} it was "

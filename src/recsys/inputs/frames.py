@@ -246,7 +246,8 @@ def detect_columns(
             table=table,
             hint="Name them: table.columns = ['user', 'item', …].",
         )
-    requested = {_OTHER_WORDS.get(role, role): name for role, name in dict[str, Any](requested or {}).items()}
+    named = dict[str, Any](requested or {})
+    requested = dict[str, Any]({_OTHER_WORDS.get(role, role): name for role, name in named.items()})
     unknown = [role for role in requested if role not in ROLES]
     if unknown:
         raise ColumnError(

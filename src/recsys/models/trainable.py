@@ -155,7 +155,7 @@ def tune(
         source = entry.fit(train, catalogue=catalogue, seed=seed, **settings)
         with hush(TieWarning):  # whoever evaluates the winner hears of its ties
             result = evaluate(
-                source, valid, [request], seen=train, conventions=conventions, cautions="ignore"
+                source, valid, [request], seen=train, train=train, conventions=conventions, cautions="ignore"
             )
         tried.append(Trial(settings, float(result[str(request)]), time.perf_counter() - began))
         if progress is not None:
