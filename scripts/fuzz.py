@@ -10,7 +10,9 @@ The families: `files` damages the bytes and the structure of a file of every kin
 (worlds/hostile_files.py); `values` puts values of worlds/hostile.py, alone and nested, at its entry points;
 `commands` calls every verb of the command with odd options and files (worlds/hostile_commands.py); `sparse`
 evaluates sparse matrices with damaged indices and polars frames of odd types; `kernels` spoils the arguments
-of small valid kernel calls.
+of small valid kernel calls; `alike` changes the files of the readers' tests (worlds/table_files.py), which
+must come to the same in memory and with memory=. Of a changed file, which may have two faults, either error
+counts as the same.
 
 A process runs a batch of cases at a time and is replaced when it dies. A case is drawn from its number, the
 seed and the cases before it in its batch: a damaged file that is refused at a new line of ours is damaged
@@ -38,6 +40,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -48,7 +51,7 @@ from proofs import ROOT, Finished, read_lines, write_section
 import recsys
 
 sys.path.insert(0, str(ROOT / "tests"))
-from worlds import hostile, hostile_commands, hostile_files
+from worlds import hostile, hostile_commands, hostile_files, table_files
 
 Case = Callable[[], Any]
 METRICS = ["ndcg@3", "recall@3", "mrr"]
@@ -58,10 +61,17 @@ OPTIONS = ("k", "seen", "train", "by", "catalogue", "clusters", "case_weights", 
 FINISHED, DEFECTS = ROOT / "build/fuzz.jsonl", ROOT / "build/fuzz"
 SOURCES = [
     ROOT / "src/recsys",
-    *(ROOT / f"tests/worlds/{n}.py" for n in ("hostile", "hostile_files", "hostile_commands")),
+    *(ROOT / f"tests/worlds/{n}.py" for n in ("hostile", "hostile_files", "hostile_commands", "table_files")),
 ]
-GOALS = {"files": 1_000_000, "values": 150_000, "commands": 50_000, "sparse": 50_000, "kernels": 100_000}
-BATCH = {"files": 20_000, "values": 500, "commands": 200, "sparse": 500, "kernels": 2000}
+GOALS = {
+    "files": 1_000_000,
+    "values": 150_000,
+    "commands": 50_000,
+    "sparse": 50_000,
+    "kernels": 100_000,
+    "alike": 20_000,
+}
+BATCH = {"files": 20_000, "values": 500, "commands": 200, "sparse": 500, "kernels": 2000, "alike": 100}
 LARGEST = 3 << 30  # bytes that a process may hold
 LONGEST = 60  # seconds that a case may compute where no alarm reaches it; ten times as long asleep
 IN_MEMORY = Path("/dev/shm")  # noqa: S108 - nothing is flushed to a disk there
@@ -291,6 +301,35 @@ def _spoilt(rng: random.Random, value: Any, small_calls: Any) -> Any:
     return rng.choice(small_calls.SCALARS)
 
 
+# --- two ways to read a file --------------------------------------------------------------------------
+
+
+def alike_case(rng: random.Random, folder: Path) -> Case:
+    """A file of the readers' tests, changed or not; what is text comes some bytes at a time, or whole."""
+    from recsys.inputs.files import text
+
+    name = rng.choice(list(table_files.CASES))
+    files = dict(table_files.CASES[name])
+    changed = rng.choice(list(files))
+    content = files[changed]
+    data = bytearray(content if isinstance(content, bytes) else content.encode())
+    if not changed.endswith(".parquet"):  # pages of Parquet are not checked by DuckDB
+        for _ in range(rng.choice((0, 1, 1, 2))):
+            at, token = rng.randrange(len(data) + 1), rng.choice(hostile_files.TOKENS).encode(errors="ignore")
+            data[at : at + rng.choice((0, 0, 1, 3))] = token
+    is_changed, files[changed] = bytes(data) != content, bytes(data)
+    kind, size = rng.choice(("lists", "truth")), rng.choice((17, 1 << 23))
+
+    def call() -> Any:
+        with tempfile.TemporaryDirectory(dir=folder) as own, mock.patch.object(text, "_BLOCK_BYTES", size):
+            inside, beyond = table_files.read_alike(table_files.put(Path(own), name, files), kind)
+        if inside != beyond and not (is_changed and isinstance(inside, type) and isinstance(beyond, type)):
+            raise AssertionError(f"{name} as {kind}: {inside} in memory, {beyond} with memory=")
+        return True
+
+    return named(call, "alike", bytes(data), Path(changed).name)
+
+
 # --- batches --------------------------------------------------------------------------------------------
 
 
@@ -304,6 +343,7 @@ def batch(family: str, seed: int, number: int, size: int, skip: set[int]) -> Ite
             "values": lambda: values_case,
             "sparse": lambda: sparse_case,
             "kernels": lambda: kernels_case,
+            "alike": lambda: partial(alike_case, folder=folder),
         }[family]()
         for case in range(number * BATCH[family], number * BATCH[family] + size):
             rng = random.Random(f"{seed}:{family}:{case}")  # noqa: S311
