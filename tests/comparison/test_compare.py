@@ -485,6 +485,18 @@ def test_missing_users_are_named_as_they_were_typed():
     assert "b lacks 1 (first: 0)" in str(next(w.message for w in said if w.category is UnpairedWarning))
 
 
+def test_one_user_too_many_among_many_is_a_note():
+    truth = {user: [user % 3] for user in range(201)}
+    sides = {
+        "a": recsys.evaluate({user: [0] for user in truth}, truth, ["hit@1"]),
+        "b": recsys.evaluate({u: [1] for u in range(200)}, {u: [u % 3] for u in range(200)}, ["hit@1"]),
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UnpairedWarning)
+        result = recsys.compare(sides)
+    assert "of 201 cases, b lacks 1 (first: 200)" in str(result)
+
+
 def test_more_users_do_not_settle_a_metric_of_the_catalogue(models):
     row = recsys.compare(models, baseline="old", metrics=["coverage@5"])["new", "coverage@5"]
     assert row.minimal_effect() > 0

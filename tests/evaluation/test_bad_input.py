@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 import pickle
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -645,6 +646,25 @@ def test_whole_float_ids_are_read_as_integers_with_a_warning(where):
 def test_a_tie_that_matters_is_a_warning_with_its_share():
     with pytest.warns(TieWarning, match=r"1 of 1 .*100.*by_id.*expected"):
         run({1: [("a", 1.0), ("b", 1.0)]}, {1: {"a"}})
+
+
+def test_a_tie_that_moves_nothing_is_only_counted():
+    lists = {u: [("a", 2.0), ("b", 1.0)] for u in range(300)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", TieWarning)
+        result = run({**lists, 0: [("a", 1.0), ("b", 1.0)]}, {u: {"a"} for u in lists})
+    assert result.counts["tied"] == 1
+    assert "1 judged item found that shares its score" in str(result)
+
+
+def test_counts_of_the_truth_are_of_judged_items():
+    """A grade below relevant_from is judged, not relevant, and is counted all the same."""
+    truth = {1: {"a": 5, "z": 1}, 2: {"a": 5}}
+    lists = {1: ["a", "b"], 2: ["a", "b"]}
+    rules = {"relevant_from": 4}
+    result = recsys.evaluate(lists, truth, ["recall@2"], conventions=rules, catalogue=["a", "b"])
+    assert result["recall@2"] == 1.0
+    assert "1 judged item outside the catalogue" in str(result)
 
 
 def test_ragged_rows_are_lists_of_their_own_length():

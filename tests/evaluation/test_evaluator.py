@@ -353,6 +353,8 @@ def test_the_highest_grade_must_be_said():
     batches = recsys.Evaluator(["err@2"])
     with pytest.raises(ConventionError, match="highest grade"):
         batches.update({1: [2]}, {1: {2: 3.0}})
+    with pytest.raises(ConventionError, match=r"and sdcg@2, sdcg@3 need it"):
+        recsys.Evaluator(["sdcg@2", "sdcg@3", "mrr"]).update({1: [2]}, {1: {2: 3.0}})
 
 
 def lists_of(users: range, length: int) -> dict[int, list[int]]:

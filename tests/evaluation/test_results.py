@@ -98,7 +98,7 @@ def test_relevant_items_a_complete_list_lacks_are_said():
     lists = {"a": ["x", "y"], "b": ["x", "y"]}
     result = recsys.evaluate(lists, {"a": ["q"], "b": ["x"]}, ["auc"], complete=True)
     assert result.counts["not_candidates"] == 1
-    assert "1 relevant item that is no candidate" in str(result)
+    assert "1 judged item that is not among the candidates" in str(result)
 
 
 @pytest.mark.parametrize("scores", [pd.to_datetime(["NaT", "2020"]), pd.to_timedelta([None, "1s"]), [1j, 2j]])

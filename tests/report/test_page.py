@@ -341,6 +341,10 @@ def test_the_causes_where_nothing_was_found_are_those_the_inputs_show():
     new = {u: {1000 + u} for u in range(30)}
     said = causes(lists, new, lists={"a": lists}, truth=new, train=train)
     assert "occur in the lists of a, nor in training: they are new, or" in said
+    between = {u: {100 if u % 2 else 103} for u in range(30)}  # small whole ids, of which training has no row
+    other = {u: {99, 200} for u in range(30)}
+    said = causes({u: [7] for u in range(30)}, between, lists={"a": {0: [7]}}, truth=between, train=other)
+    assert "nor in training" in said
     further = {u: [100 + u, 200 + u, u] for u in range(30)}
     said = causes(further, truth, lists={"a": further}, truth=truth)
     assert said == "The cut-off: only the first 2 places count; 30 relevant items stand further down."

@@ -15,7 +15,7 @@ import numpy as np
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError, InputError, TieWarning, verb, warn
 from recsys.evaluation.asked import SAMPLED, Asked, Content
-from recsys.evaluation.engine import measure
+from recsys.evaluation.engine import measure, ties_matter
 from recsys.evaluation.results import Evaluation
 from recsys.metrics import METRICS
 from recsys.metrics.registry import Metrics, Request, parse_all, set_requests
@@ -98,7 +98,7 @@ def evaluate_counted(
 ) -> Evaluation:
     """Every request for counted ranks; warns of tied positives."""
     tied = int(((counted.tied > 1) & (counted.above >= 0)).sum())
-    if tied:
+    if ties_matter(tied, len(counted.tied)):
         warn(
             TieWarning,
             f"{tied:,} of {len(counted.tied):,} positives ({tied / len(counted.tied):.1%}) have the same "

@@ -530,14 +530,26 @@ def _merge_strata(parts: Sequence[Partial], catalogue: Catalogue | None) -> dict
     return out
 
 
+def ties_matter(tied: int, found: int) -> bool:
+    """Whether at least 1% of the judged items found share their score with an item of another grade.
+
+    A value is made of the judged items found, and another order of equal scores moves only those that are
+    tied: fewer than 1% of them can move a mean by about 1% at most. The count stays below the table.
+
+    >>> ties_matter(1, 3564), ties_matter(22, 1100), ties_matter(1, 2)
+    (False, True, True)
+    """
+    return tied > 0 and 100 * tied >= found
+
+
 def warn_of_ties(counts: Mapping[str, int], conventions: Conventions) -> None:
-    """Say how many judged items share their score, by the counts of all users.
+    """Say how many judged items share their score, by the counts of all users, where `ties_matter`.
 
     Warns:
-        TieWarning: there are some, and the conventions put equal scores in some order.
+        TieWarning: they matter, and the conventions put equal scores in some order.
     """
     undecided, found = counts.get("tied", 0), counts.get("found", 0)
-    if undecided and conventions.ties in ("by_id", "by_id_desc", "given"):
+    if ties_matter(undecided, found) and conventions.ties in ("by_id", "by_id_desc", "given"):
         warn(
             TieWarning,
             f"{undecided:,} of {found:,} judged items found ({undecided / found:.1%}) share their score "

@@ -125,8 +125,10 @@ class Evaluator:
             lists, truth, row_ids=(user_ids, item_ids), seen=seen, eligible=eligible, is_batch=True
         )
         if run.effective(self.conventions) != self.conventions:
+            names = [str(r) for r in self.requests if "max_grade" in r.metric.conventions]
             raise ConventionError(
-                "err needs to know the highest grade, which a batch cannot tell.",
+                f"the highest grade of all users is not known from a batch, and {', '.join(names)} "
+                f"{'needs' if len(names) == 1 else 'need'} it.",
                 hint="Pass conventions={'max_grade': 5} to the Evaluator.",
             )
         return run.partial(self.conventions), run

@@ -699,7 +699,7 @@ def apply_truth_rules(
             item = truth.items.name(truth.codes[np.argmax(marks)])
             why = "outside the catalogue" if name == "unknown_items" else "seen by the user before"
             raise InputError(
-                f"{n_marked} relevant items are {why}, {item!r} for one.",
+                f"{n_marked} judged items are {why}, {item!r} for one.",
                 table="truth",
                 hint=f"Use {name}='miss' or {name}='drop'.",
             )

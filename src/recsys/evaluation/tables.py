@@ -54,16 +54,16 @@ _COUNT_NOTES = {
     "repeated_items": "item|items listed more than once",
     "repeated_rows": "repeated truth row|rows merged",
     "conflicting_grades": "pair|pairs with conflicting grades (the highest was kept)",
-    "unknown_items": "relevant item|items outside the catalogue",
-    "seen_truth": "relevant item|items the users had already seen",
+    "unknown_items": "judged item|items outside the catalogue",
+    "seen_truth": "judged item|items the users had already seen",
     "negative_grades": "item|items of a negative grade read as unjudged",
-    "not_candidates": "relevant item|items that is|are no candidate|candidates"
+    "not_candidates": "judged item|items that is|are not among the candidates"
     " (seen, ineligible, unknown or not ranked)",
     "without_vector": "item|items shown that has|have no vector",
     "without_facts": "item|items shown that the items table says nothing about",
     "positive_among_negatives": "relevant item|items that is|are also among its|their own negatives",
     "repeated_negatives": "negative|negatives that its|their case held already",
-    "tied": "relevant item|items found that shares|share its|their score with another item",
+    "tied": "judged item|items found that shares|share its|their score with another item",
 }
 _RATING_COUNT_NOTES = {
     "clipped": "prediction|predictions moved to the border of the scale",

@@ -445,7 +445,7 @@ def _causes(data: ReportData) -> Iterator[str]:
         known.append(f"Users without anything relevant: {of}.")
     if counts.get("not_candidates"):
         n = counts["not_candidates"]
-        known.append(f"Relevant items that no model could rank: {n:,} (new, or left out as seen).")
+        known.append(f"Judged items that no model could rank: {n:,} (new, or left out as seen).")
     if k is not None:
         below = f"{n_found:,} relevant items stand further down" if n_found else "a larger one shows more"
         known.append(f"The cut-off: only the first {k} places count; {below}.")

@@ -34,8 +34,6 @@ from recsys.stats.inference_results import (
     Estimate,
     Interval,
     TestResult,
-    UnpairedWarning,
-    caution,
     fieller_lift,
     plural,
     t_interval,
@@ -59,7 +57,15 @@ from recsys.stats.paired_tests import (
     too_sparse_note,
     wilcoxon,
 )
-from recsys.stats.pairing import Aligned, Differences, Sides, align, side_estimates, unpaired_notes
+from recsys.stats.pairing import (
+    Aligned,
+    Differences,
+    Sides,
+    align,
+    note_missing,
+    side_estimates,
+    unpaired_notes,
+)
 from recsys.stats.rare_values import (
     FEW,
     METHOD,
@@ -178,7 +184,7 @@ def compare_tables(
                     )
             rows.append(row)
         adjusted = _adjust_family(rows, mean_triples, max_t_p, settings.correction)
-        return _make_table(rows, adjusted, len(pairs), (aligned.missing, aligned.note()), settings)
+        return _make_table(rows, adjusted, len(pairs), (aligned.missing, len(aligned.ids)), settings)
 
 
 def compare_pieces(
@@ -247,21 +253,20 @@ def compare_pieces(
                 row = _jackknife_row((model, base, metric), *sides, [], layout="", options=settings)
             rows.append(row)
         adjusted = _adjust_family(rows, mean_triples, max_t_p, settings.correction)
-        return _make_table(rows, adjusted, len(pairs), (sums.missing, sums.note()), settings)
+        return _make_table(rows, adjusted, len(pairs), (sums.missing, sums.n_cases), settings)
 
 
 def _make_table(
     rows: Sequence[Row],
     adjusted: Float,
     n_pairs: int,
-    missing: tuple[Mapping[str, Any], str],
+    missing: tuple[Mapping[str, Any], int],
     settings: Options,
 ) -> ComparisonTable:
-    """The table of rows and their adjusted p-values; `missing` are the cases each model lacks, and a note."""
-    missing_ids, missing_note = missing
+    """The table of rows and their adjusted p-values; `missing`: what each model lacks, of how many."""
     equivalence_p = _adjusted_margin_p([row.equivalence for row in rows], settings.correction)
     non_inferiority_p = _adjusted_margin_p([row.non_inferiority for row in rows], settings.correction)
-    notes = (caution(UnpairedWarning, missing_note),) if missing_note else ()
+    notes = note_missing(*missing)
     final_rows = tuple(
         with_verdict(row, float(p), (float(q), float(r)), settings)
         for row, p, q, r in zip(rows, adjusted, equivalence_p, non_inferiority_p, strict=True)
@@ -270,7 +275,7 @@ def _make_table(
         f"{plural(len(rows), 'comparison')} ({plural(n_pairs, 'pair')} of models x "
         f"{plural(len(rows) // n_pairs, 'metric')}), {settings.correction}"
     )
-    return ComparisonTable(final_rows, family, settings, missing_ids, notes)
+    return ComparisonTable(final_rows, family, settings, missing[0], notes)
 
 
 def _runs_by_model(tables: Mapping[str, PerCase | Sequence[PerCase]]) -> dict[str, list[PerCase]]:

@@ -181,6 +181,13 @@ def describe_missing(missing: Mapping[str, Any], n: int) -> str:
     return f"of {n} cases, " + ", ".join(parts) if parts else ""
 
 
+def note_missing(missing: Mapping[str, Any], n: int) -> tuple[str, ...]:
+    """The sentence on missing cases, if there are any; a warning where a table lacks at least 1% of them."""
+    text = describe_missing(missing, n)
+    matters = any(100 * len(ids) >= n for ids in missing.values() if len(ids))
+    return (caution(UnpairedWarning, text) if matters else text,) if text else ()
+
+
 def align(tables: Mapping[str, PerCase], metrics: Sequence[str]) -> Aligned:
     """Bring tables to one order of ids; clusters and weights must agree if two tables share a case.
 
@@ -281,8 +288,7 @@ def pair(
     n_nan = int(len(a) - keep.sum()) - sum(len(ids_missing) for ids_missing in missing.values())
     reason = "values left out: NaN" if second is None else "pairs left out: NaN on one side or both"
     notes: tuple[str, ...] = (caution(UnpairedWarning, f"{n_nan} of {len(a)} {reason}"),) if n_nan > 0 else ()
-    if any(len(ids_missing) for ids_missing in missing.values()):
-        notes += (caution(UnpairedWarning, describe_missing(missing, len(a))),)
+    notes += note_missing(missing, len(a))
     clusters_kept = None if clusters is None else check_per_case(clusters, len(a), "clusters")[keep]
     labels = np.arange(len(a)) if ids is None else check_per_case(ids, len(a), "ids")
     keys = unit_keys(labels[keep])
