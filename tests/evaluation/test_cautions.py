@@ -32,6 +32,11 @@ def factors(n_users=N, n_items=30) -> recsys.Factors:
     return recsys.Factors(RNG.normal(size=(n_users, 4)), RNG.normal(size=(n_items, 4)))
 
 
+def padded(n: int, width: int) -> np.ndarray:
+    """Rows of an embedding whose row 0 stands for no id."""
+    return np.vstack([np.zeros(width), RNG.normal(size=(n - 1, width))])
+
+
 def world(first: int, n_users=N, n_items=30):
     """(truth, seen): ids from `first` on, the last row of each side left out if they start at 1."""
     users, items = np.arange(first, n_users), np.arange(first, n_items)
@@ -63,6 +68,17 @@ RATINGS = frame(
 )
 LISTS = {u: [0, 7, 14, 21, 28] for u in range(12)}
 TEXT = {f"u{n}": [f"item {n}", f"item {n + 1}"] for n in range(20)}
+
+
+def stars(grades, name, **keywords):
+    """150 users with six relevant items each, whose grades come in turn."""
+    users, items = np.repeat(np.arange(150), 6), np.tile(np.arange(6), 150)
+    given = np.resize(np.asarray(grades, dtype=float), len(users))
+    truth = frame(users, items, **{name or "grade": given})
+    if name is None:
+        truth = {u: dict(zip(rows["item"], rows["grade"], strict=True)) for u, rows in truth.groupby("user")}
+    lists = {u: [(u + j) % 20 for j in range(6)] for u in range(150)}
+    return recsys.evaluate(lists, truth, ["ndcg@5"], **keywords)
 
 
 def by_group(missing):
@@ -134,6 +150,10 @@ SPEAKS = {
         ),
         lambda: recsys.evaluate(LISTS, RATINGS, ["ndcg@5", "ndcg(relevant_from=4)@5"]),
         lambda: recsys.evaluate(LISTS, RATINGS, ["ndcg@5"], conventions={"gain": "exp2"}),
+        lambda: stars([1, 2, 3, 4, 5], "grade"),
+        lambda: stars([1, 5], "grade"),
+        lambda: stars([1, 2], "rating"),
+        lambda: stars([0.5, 2, 3.5, 5], None),
     ],
     "row_order_as_rank": [
         lambda: recsys.evaluate(interleaved(), {u: {u * 13 % 50} for u in range(10)}, ["mrr"]),
@@ -157,11 +177,15 @@ SPEAKS = {
         ),
     ],
     "few_ids_shared": [
-        lambda: recsys.evaluate(lists_of(5, 100), {3: {4}, 5: {9}}, ["mrr"]),
+        lambda: recsys.evaluate(
+            {u: v for u, v in lists_of(5, 120).items() if u % 3 == 0}, truth_of(120), ["mrr"]
+        ),
         lambda: recsys.evaluate(
             lists_of(5, 12), {**{u: {7} for u in range(1, 3)}, **{u: {7} for u in range(100, 200)}}, ["mrr"]
         ),
-        lambda: recsys.evaluate(lists_of(5), {u: {500 + u} for u in range(11)} | {11: {143 % 100}}, ["mrr"]),
+        lambda: recsys.evaluate(
+            lists_of(5, 120), {u: {500 + u} for u in range(119)} | {119: {119 * 13 % 100}}, ["mrr"]
+        ),
         lambda: recsys.evaluate(
             TEXT, {u: {items[0] + " "} for u, items in TEXT.items()} | {"u0": {"item 0"}}, ["mrr"]
         ),
@@ -170,9 +194,20 @@ SPEAKS = {
         ),
         lambda: recsys.evaluate({"Jose\u0301": ["a"], "b": ["b"]}, {"Jos\u00e9": {"a"}, "b": {"b"}}, ["mrr"]),
     ],
-    "training_items_ranked": [model_with_train],
+    "training_items_ranked": [
+        model_with_train,
+        lambda: recsys.evaluate(lists_of(5), {u: {5} for u in range(12)}, ["mrr"], train=lists_of(5)),
+        lambda: recsys.evaluate(lists_of(5), {u: {5} for u in range(12)}, ["mrr"], seen=lists_of(5)),
+        lambda: recsys.evaluate(
+            lists_of(10, 120),
+            {u: {(u * 13 + 1) % 100} for u in range(120)},
+            ["mrr"],
+            train={u: items[:2] for u, items in lists_of(10, 120).items()},
+        ),
+    ],
     "truth_already_seen": [
         lambda: seen_before(2),
+        lambda: recsys.evaluate(lists_of(5, 120), truth_of(120), ["mrr"], train=truth_of(120)),
         lambda: seen_before(4, lists_of(5)),
         lambda: recsys.evaluate(
             factors(),
@@ -290,6 +325,9 @@ SILENT = {
     "ids_are_not_rows": [
         lambda: recsys.evaluate(factors(), world(0)[0], ["recall@5"], seen=world(0)[1]),
         lambda: recsys.evaluate(
+            recsys.Factors(padded(N, 4), padded(30, 4)), world(1)[0], ["recall@5"], seen=world(1)[1]
+        ),
+        lambda: recsys.evaluate(
             factors(),
             sp.csr_matrix((np.ones(N - 1), (np.arange(1, N), 1 + np.arange(N - 1) % 29)), shape=(N, 30)),
             ["recall@5"],
@@ -310,6 +348,7 @@ SILENT = {
     ],
     "k_beyond_lists": [
         lambda: recsys.evaluate(lists_of(20), truth_of(), ["ndcg@20"]),
+        lambda: recsys.evaluate(lists_of(5), truth_of(), ["ndcg@10", "hit@10"]),
         lambda: recsys.evaluate({**lists_of(20), 3: list(range(50))}, truth_of(), ["ndcg@50"]),
         lambda: recsys.evaluate(lists_of(20, n_items=20), truth_of(n_items=20), ["ndcg@50"], complete=True),
         lambda: recsys.evaluate(lists_of(20, n_items=20), truth_of(n_items=20), ["ndcg@50"]),
@@ -326,6 +365,10 @@ SILENT = {
         lambda: recsys.evaluate(LISTS, RATINGS.rename(columns={"rating": "grade"}), ["ndcg@5"]),
         lambda: recsys.evaluate(LISTS, RATINGS.assign(rating=RATINGS["rating"] % 2), ["ndcg@5"]),
         lambda: recsys.evaluate(LISTS, {u: {0: 1, 7: 3, 14: 5} for u in range(12)}, ["ndcg@5"]),
+        lambda: stars([0, 1, 2, 3, 4, 5], "grade"),  # qrels have a grade for what is not relevant
+        lambda: stars([1, 2, 3], "grade"),
+        lambda: stars([1, 1, 1, 2, 1, 5], "grade"),  # counts
+        lambda: stars([1, 2, 3, 4, 5], "grade", conventions={"relevant_from": 4}),
     ],
     "row_order_as_rank": [
         lambda: recsys.evaluate(
@@ -346,9 +389,28 @@ SILENT = {
             ["ndcg@5"],
         ),
         lambda: recsys.evaluate(LISTS, RATINGS.assign(score=0.5), ["ndcg@5"]),
+        lambda: recsys.evaluate(
+            frame(np.arange(12), np.arange(12) % 5, score=0.5, date="2020-01-01"),
+            frame(np.arange(12), np.arange(12), rank=3),
+            ["mrr"],
+        ),
+        lambda: recsys.evaluate(
+            frame(np.arange(12), np.arange(12) % 3, score=0.5, timestamp=7),
+            frame(np.arange(12), np.arange(12), score=2),
+            ["mrr"],
+            columns={"truth": {"grade": "score"}},
+        ),
     ],
     "few_ids_shared": [
         lambda: recsys.evaluate(lists_of(5, 100), {u: {4, 9} for u in range(10)}, ["mrr"]),
+        lambda: recsys.evaluate(lists_of(5, 400), {u: truth_of(400)[u] for u in range(20)}, ["mrr"]),
+        lambda: recsys.evaluate(lists_of(5, 12, 10_000), {u: {5000 + u} for u in range(12)}, ["mrr"]),
+        lambda: recsys.evaluate(
+            {u: v for u, v in lists_of(5, 120).items() if u % 3 == 0},
+            truth_of(120),
+            ["mrr"],
+            conventions={"no_list": "skip"},
+        ),
         lambda: recsys.evaluate(
             {u: [1, 2, 3] for u in range(50)}, {u: {u, 1, 2, 3} for u in range(50)}, ["mrr"]
         ),
@@ -478,7 +540,8 @@ def calls(table):
 
 
 def test_every_rule_is_tried_both_ways():
-    assert set(CAUTIONS) == set(SPEAKS) == set(SILENT)
+    of_chance = {code for code, _ in MISTAKES.values()} - set(SPEAKS)
+    assert set(CAUTIONS) - of_chance == set(SPEAKS) == set(SILENT)
     assert all(rule.speaks and rule.silent for rule in CAUTIONS.values())
 
 
@@ -591,3 +654,177 @@ def test_intervals_of_groups_say_whose_they_are():
 def test_an_evaluation_does_not_wait_for_its_cautions():
     result = recsys.evaluate(lists_of(20), truth_of(), ["ndcg@50"])
     assert "cautions" not in vars(result)
+
+
+class Shop:
+    """A world of users in groups with a taste: what they had, what is relevant, and the lists of a model."""
+
+    def __init__(self, seed: int, n_users: int = 400, n_items: int = 200, skew: float = 0.5) -> None:
+        self.rng = rng = np.random.default_rng(seed)
+        self.n_users, self.n_items = n_users, n_items
+        popularity = (1 / np.arange(1, n_items + 1) ** skew)[rng.permutation(n_items)]
+        is_liked = rng.integers(8, size=n_users)[:, None] == rng.integers(8, size=n_items)
+        self.taste = np.log(popularity * np.where(is_liked, 12.0, 1.0)) + rng.normal(size=is_liked.shape)
+        order = np.argsort(-(self.taste + rng.gumbel(size=is_liked.shape)), axis=1)
+        self.train, self.truth = self.frame(order[:, :10]), self.frame(order[:, 10:13])
+        self.had = order[:, :10]
+        self.popularity = np.tile(popularity, (n_users, 1))
+        self.model = self.taste + 0.3 * rng.gumbel(size=is_liked.shape)
+
+    def frame(self, rows) -> pd.DataFrame:
+        users = np.repeat(np.arange(self.n_users), [len(row) for row in rows])
+        return frame(users + 1, np.concatenate([np.asarray(row) for row in rows]) + 1)
+
+    def lists(self, scores, k: int = 20, *, seen: bool = False) -> pd.DataFrame:
+        """The k best of every user, without what they had."""
+        scores, k = scores.copy(), min(k, self.n_items)
+        if not seen:
+            np.put_along_axis(scores, self.had, -np.inf, axis=1)
+        table = self.frame(np.argsort(-scores, axis=1, kind="stable")[:, :k])
+        return table.assign(score=-1.0 * np.tile(np.arange(k), self.n_users))
+
+    @property
+    def good(self) -> pd.DataFrame:
+        return self.lists(self.model)
+
+    def random(self) -> np.ndarray:
+        return self.rng.normal(size=self.model.shape)
+
+
+def _sampled(shop: Shop):
+    """Each user's relevant items among 50 others, ranked by the model."""
+    drawn = shop.random()
+    wanted = shop.truth["item"].to_numpy().reshape(-1, 3) - 1
+    np.put_along_axis(drawn, wanted, np.inf, axis=1)
+    kept = np.argsort(-drawn, axis=1)[:, :53]
+    scores = np.take_along_axis(shop.model, kept, axis=1)
+    return shop.frame(np.take_along_axis(kept, np.argsort(-scores, axis=1), axis=1)).assign(
+        score=-1.0 * np.tile(np.arange(53), shop.n_users)
+    )
+
+
+def _with_a_hit(shop: Shop):
+    lists = shop.lists(shop.random())
+    users = lists.merge(shop.truth, on=["user", "item"])["user"].unique()
+    return lists[lists["user"].isin(users)], shop.truth[shop.truth["user"].isin(users)]
+
+
+def _recoded(shop: Shop, column: str):
+    codes = shop.rng.permutation(shop.n_items if column == "item" else shop.n_users) + 1
+    return shop.good.assign(**{column: codes[shop.good[column] - 1]})
+
+
+def _other_split(shop: Shop):
+    rows = pd.concat([shop.truth, shop.train]).sample(frac=1, random_state=3)
+    return rows.groupby("user").head(3)
+
+
+MISTAKES = {
+    "items one lower": ("ids_off_by_one", lambda s: (s.good.assign(item=s.good["item"] - 1), s.truth)),
+    "text one higher": (
+        "ids_off_by_one",
+        lambda s: (s.good.assign(item=(s.good["item"] + 1).astype(str)), s.truth.astype({"item": str})),
+    ),
+    "reversed": ("worse_than_chance", lambda s: (s.good.assign(score=-s.good["score"]), s.truth)),
+    "the worst": ("worse_than_chance", lambda s: (s.lists(-s.taste), s.truth)),
+    "truth is train": ("worse_than_chance", lambda s: (s.good, s.train)),
+    "items coded anew": ("no_better_than_chance", lambda s: (_recoded(s, "item"), s.truth)),
+    "users coded anew": ("no_better_than_chance", lambda s: (_recoded(s, "user"), s.truth)),
+    "training items": ("training_items_ranked", lambda s: (s.lists(s.model, seen=True), s.truth, s.train)),
+    "other split": ("truth_already_seen", lambda s: (s.good, _other_split(s), s.train)),
+    "train is the test": ("truth_already_seen", lambda s: (s.good, s.truth, s.truth)),
+    "sampled": ("everybody_has_a_hit", lambda s: (_sampled(s), s.truth)),
+    "users with a hit": ("everybody_has_a_hit", _with_a_hit),
+    "leak": (
+        "truth_leads_every_list",
+        lambda s: (pd.concat([s.truth.assign(score=9.0), s.good]).drop_duplicates(["user", "item"]), s.truth),
+    ),
+}
+
+
+def _repeats(shop: Shop):
+    """Half of what is relevant was bought before, and the lists show such items, too."""
+    truth = pd.concat([shop.truth, shop.train.groupby("user").head(3)])
+    return shop.lists(shop.model, seen=True), truth, shop.train
+
+
+LEGITIMATE = {
+    "good": lambda s: (s.good, s.truth),
+    "good, with train": lambda s: (s.good, s.truth, s.train),
+    "weak": lambda s: (s.lists(s.taste * 0.4 + s.rng.gumbel(size=s.taste.shape)), s.truth, s.train),
+    "random": lambda s: (s.lists(s.random()), s.truth, s.train),
+    "random, nothing left out": lambda s: (s.lists(s.random(), seen=True), s.truth),
+    "popular": lambda s: (s.lists(s.popularity), s.truth, s.train),
+    "popular, the same for all": lambda s: (s.lists(s.popularity, seen=True), s.truth),
+    "cold items": lambda s: (
+        s.good,
+        s.truth.assign(item=s.truth["item"].where(s.rng.random(len(s.truth)) < 0.5, s.truth["item"] + 1000)),
+        s.train,
+    ),
+    "repeat purchases": _repeats,
+    "all items": lambda s: (s.lists(s.model, s.n_items, seen=True), s.truth),
+    "100 of 200": lambda s: (s.lists(s.model, 100), s.truth),
+    "graded": lambda s: (s.good, s.truth.assign(grade=s.rng.integers(1, 4, len(s.truth)))),
+    "counts": lambda s: (s.good, s.truth.assign(grade=s.rng.geometric(0.5, len(s.truth)))),
+    "leave one out": lambda s: (s.good, s.truth.groupby("user").head(1)),
+    "unequal lengths": lambda s: (s.good.sample(frac=0.7, random_state=1), s.truth),
+    "one user too many": lambda s: (s.good, s.truth[s.truth["user"] != 5]),
+}
+
+
+def _cautions_of(lists, truth, train=None):
+    return recsys.evaluate(lists, truth, ["ndcg@5", "recall@5"], train=train).cautions
+
+
+class TestChance:
+    """Rules that rest on chance: they speak of mistakes and not of what is as it should be."""
+
+    @pytest.mark.parametrize("seed", range(3))
+    @pytest.mark.parametrize("mistake", MISTAKES)
+    def test_a_mistake_is_noticed(self, mistake, seed):
+        code, make = MISTAKES[mistake]
+        assert [caution.code for caution in _cautions_of(*make(Shop(seed, n_users=1000)))] == [code]
+
+    @pytest.mark.parametrize("world", [{}, {"skew": 0.0}, {"n_items": 60, "skew": 1.0}, {"n_users": 120}])
+    @pytest.mark.parametrize("setup", LEGITIMATE)
+    def test_what_is_as_it_should_be_is_not(self, setup, world):
+        for seed in range(10, 12):
+            assert _cautions_of(*LEGITIMATE[setup](Shop(seed, **world))) == ()
+
+    @pytest.mark.parametrize(
+        "mistake", ["items one lower", "reversed", "items coded anew", "sampled", "leak"]
+    )
+    def test_nothing_is_said_of_few_users(self, mistake):
+        code, make = MISTAKES[mistake]
+        assert code not in {caution.code for caution in _cautions_of(*make(Shop(1, n_users=90)))}
+
+    def test_one_user_in_so_many_is_looked_at(self):
+        shop = Shop(5, n_users=4500, n_items=100)
+        shifted = shop.good.assign(item=shop.good["item"] - 1)
+        (caution,) = _cautions_of(shifted, shop.truth)
+        assert caution.code == "ids_off_by_one"
+        n_hits = len(shop.good.merge(shop.truth, on=["user", "item"]))
+        n_said = int(caution.sentence.split(" and ")[1].split()[0].replace(",", ""))
+        assert 0.25 * n_hits < n_said < 0.45 * n_hits  # every third user
+
+    def test_a_caution_that_explains_another_silences_it(self):
+        shop = Shop(2)
+        result = recsys.evaluate(
+            shop.lists(shop.model, seen=True).groupby("user").head(5), shop.truth, ["mrr"], train=shop.train
+        )
+        assert codes(result) == ["training_items_ranked"]
+
+    def test_a_rank_in_the_wrong_direction(self):
+        shop = Shop(3, n_users=1000)
+        ranks = shop.good.assign(rank=20 + shop.good["score"].astype(int))[["user", "item", "rank"]]
+        assert [c.code for c in _cautions_of(ranks, shop.truth)] == ["worse_than_chance"]
+
+
+def test_swapped_tables_without_ratings_are_noticed():
+    lists = frame(np.repeat(np.arange(20), 3), np.tile([0, 7, 9], 20))
+    truth = frame(
+        np.repeat(np.arange(20), 10), np.tile(np.arange(10), 20), score=np.tile(np.arange(10.0, 0.0, -1), 20)
+    )
+    result = recsys.evaluate(lists, truth, ["ndcg@3"])
+    assert "lists_and_truth_swapped" in codes(result)
+    assert "neither score nor rank" in str(result)

@@ -154,7 +154,7 @@ def evaluate_command(
     # The table has this line below it; output for programs has not.
     nothing_found = result.counts.get("judged") and result.counts.get("found") == 0
     if nothing_found and (as_json or as_csv) and not quiet:
-        text = "no listed item is in its user's truth: check that both sides use the same item ids"
+        text = "no listed item is in its user's truth: do both sides have the same ids, and split?"
         note(text, head="warning")
     if bounds:
         click.echo(err=as_json or as_csv)

@@ -11,6 +11,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -18,8 +19,8 @@ import numpy as np
 from recsys.errors import InputError
 from recsys.evaluation.asked import differences
 from recsys.ranks.ranked_truth import in_history
-from recsys.ranks.sources import UsersByItems
-from recsys.types import Array, Ids, Interactions, Lists, Partial, Registry
+from recsys.ranks.sources import Factors, UsersByItems
+from recsys.types import Array, Ids, Interactions, Lists, Partial, Registry, cached_property, entries_of_cases
 
 if TYPE_CHECKING:
     from recsys.conventions.decisions import Conventions
@@ -31,7 +32,9 @@ _RATINGS = ("rating", "ratings", "star", "stars")
 _TIMES = ("timestamp", "time", "ts", "date", "datetime", "unixtime")
 _SCORES = ("score", "scores", "rank", "prediction", "pred", "predicted")
 _FEW, _MOST = 0.1, 0.9
-_MANY_USERS = 100  # of fewer, shares say little
+_MANY_USERS = 100  # of fewer, shares say little and chance much
+_EXPLAIN_CHANCE = ("ids_off_by_one", "training_items_ranked", "truth_already_seen")
+_SAMPLE = 2000  # users who are looked at
 _FLOAT = re.compile(r"^([+-]?[0-9]+)\.0+$")  # a whole number that is written as a float
 
 
@@ -47,14 +50,16 @@ class Caution(NamedTuple):
 
 
 class CautionRule(NamedTuple):
-    """What a rule is about ("evaluation" or "comparison"), and the function that finds a sentence.
+    """What a rule is about ("evaluation", "lists" or "comparison"), and the function that finds a sentence.
 
     `of_counts`: it is a function of the counts of a result alone, which pieces of the users add up to.
+    `unless`: the rules that explain what it finds; it is silent where one of them speaks.
     """
 
     about: str
     find: Callable[..., str | None]
     of_counts: bool = False
+    unless: frozenset[str] = frozenset()
 
     @property
     def speaks(self) -> str:
@@ -67,12 +72,106 @@ class CautionRule(NamedTuple):
         return " ".join((self.find.__doc__ or "").partition("Silent:")[2].split())
 
 
-class Question(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Question:
     """What the rules about one evaluation look at."""
 
     run: EvaluationRun
     partial: Partial
     conventions: Conventions
+
+    @cached_property
+    def relevant(self) -> Interactions:
+        """The truth without what is judged and not relevant."""
+        truth, border = self.run.truth, self.conventions.relevant_from
+        if truth.grades is None:
+            return truth
+        return truth.kept(truth.grades > 0 if border is None else truth.grades >= border)
+
+    @cached_property
+    def history(self) -> tuple[str, Interactions | None]:
+        """What users had before, and which argument says so; train does not if a user has several cases."""
+        seen, train = self.run.ranking_options.seen, self.run.context.train
+        return ("train", train if self.run.cases_are_users else None) if seen is None else ("seen", seen)
+
+    @cached_property
+    def sample(self) -> Sample:
+        """At most 2,000 users with relevant items; of ready lists, those who have one."""
+        truth, lists, users = self.relevant, self.run.ranking, _user_ids(self.relevant)
+        if isinstance(lists, Lists):
+            users = users[Ids(_user_ids(lists)).code_of(users) >= 0]
+        sides = [truth.kept(truth.codes < 0)] * 2
+        for at, side in enumerate((lists, self.history[1])):
+            if isinstance(side, Lists | Interactions) and side.items.kind == truth.items.kind:
+                sides[at] = side
+        return Sample.of(Ids(users[:: len(users) // _SAMPLE + 1]), sides[0], truth, sides[1])
+
+    @property
+    def many_lists(self) -> Sample | None:
+        """The same, if there are ready lists of enough users to tell anything from chance."""
+        return self.sample if self.sample.places.nnz and self.sample.n_users >= _MANY_USERS else None
+
+
+class Sample(NamedTuple):
+    """Users by the items that occur, as sparse matrices: the place of each item, from 1 on."""
+
+    items: Array
+    places: Any
+    truth: Any
+    history: Any
+
+    @classmethod
+    def of(cls, users: Ids, *sides: Lists | Interactions) -> Sample:
+        """The users' entries; an item that a list repeats is at its first place."""
+        from scipy.sparse import csr_matrix
+
+        entries = [entries_of_cases(data, users) for data in sides]
+        values = [data.items.values[data.codes[at]] for data, (_, at) in zip(sides, entries, strict=True)]
+        items, column = np.unique(np.concatenate(values), return_inverse=True)
+        columns = np.split(column, np.cumsum([len(v) for v in values])[:-1])
+        matrices = []
+        for (row, _), own in zip(entries, columns, strict=True):
+            place = np.arange(1, len(row) + 1) - np.searchsorted(row, row)
+            _, at = np.unique(row * len(items) + own, return_index=True)
+            matrices.append(csr_matrix((place[at], (row[at], own[at])), (len(users), len(items))))
+        return cls(items, *matrices)
+
+    @property
+    def n_users(self) -> int:
+        return int(self.places.shape[0])
+
+    @property
+    def hits(self) -> Any:
+        """The places of the relevant items that are listed."""
+        return _common(self.places, self.truth)
+
+
+def _common(first: Any, second: Any) -> Any:
+    """The entries of the first that the second has, too."""
+    return first.multiply(second != 0).tocsr()
+
+
+def _common_by_chance(first: Any, second: Any) -> float:
+    """How many there would be if each row of the first went to some other user."""
+    return float(_per_item(first) @ _per_item(second)) / first.shape[0]
+
+
+def _per_item(matrix: Any) -> Array:
+    return np.bincount(matrix.indices, minlength=matrix.shape[1]).astype(np.float64)
+
+
+def _kind_of_lists(places: Any) -> str:
+    """Whether the lists of all users are alike, random, or personal: those of similar users are alike.
+
+    Alike: two users share at least half of their items on average. Personal: the number they share varies
+    more than half as much again as where each item is shown to as many users, drawn at random (then less).
+    """
+    listed = (places[:1000] > 0).astype(np.float64)
+    shared = (listed @ listed.T).toarray()[np.triu_indices(listed.shape[0], 1)]
+    if 2 * shared.mean() >= listed.nnz / listed.shape[0]:
+        return "alike"
+    share = (_per_item(listed) / listed.shape[0]) ** 2
+    return "personal" if shared.var() > 1.5 * (share * (1 - share)).sum() else "random"
 
 
 class Compared(NamedTuple):
@@ -85,14 +184,16 @@ class Compared(NamedTuple):
 CAUTIONS: Registry[CautionRule] = Registry("caution", "recsys.cautions")
 
 
-def caution_rule(about: str, *, of_counts: bool = False) -> Callable[[Rule], Rule]:
+def caution_rule(about: str, *unless: str, of_counts: bool = False) -> Callable[[Rule], Rule]:
     """Register a function as a rule; its name is the code.
 
     Args:
-        about: "evaluation" for a function of a Question; "comparison" for one of a Compared.
+        about: "evaluation" for a function of a Question; "lists" for one of a Sample of ready lists, of at
+            least 100 users; "comparison" for one of a Compared.
+        *unless: where one of these rules speaks, which are registered before it, this one is silent.
         of_counts: whether it is a function of the counts of an evaluation instead.
     """
-    return CAUTIONS.adding(lambda find: CautionRule(about, find, of_counts))
+    return CAUTIONS.adding(lambda find: CautionRule(about, find, of_counts, frozenset(unless)))
 
 
 def silenced_codes(cautions: str | Iterable[str] | None) -> frozenset[str]:
@@ -114,13 +215,17 @@ def find_cautions(
     about: str, evidence: Any, silenced: frozenset[str] = frozenset(), *, of_counts: bool = False
 ) -> tuple[Caution, ...]:
     """What the rules say, in the order they are registered."""
-    cautions = []
+    found: dict[str, Caution] = {}
     for code, rule in CAUTIONS.load_plugins().items():
-        is_asked = (rule.about, rule.of_counts) == (about, of_counts) and code not in silenced
-        sentence = rule.find(evidence) if is_asked else None
+        of_lists = about == "evaluation" and rule.about == "lists" and not of_counts
+        asked = evidence.many_lists if of_lists else evidence
+        is_asked = of_lists or (rule.about, rule.of_counts) == (about, of_counts)
+        if not is_asked or asked is None or code in silenced or rule.unless & found.keys():
+            continue
+        sentence = rule.find(asked)
         if sentence is not None:
-            cautions.append(Caution(code, sentence, f"cautions.md#{code}"))
-    return tuple(cautions)
+            found[code] = Caution(code, sentence, f"cautions.md#{code}")
+    return tuple(found.values())
 
 
 def unique_cautions(results: Iterable[Iterable[Caution]]) -> tuple[Caution, ...]:
@@ -158,7 +263,8 @@ def ids_are_not_rows(question: Question) -> str | None:
     The ids of truth, seen and train together cover at least 90% of the rows of users or of items, but never
     row 0.
 
-    Silent: truth is a matrix, whose ids are row numbers; user_ids= or item_ids= are given; some id is 0.
+    Silent: truth is a matrix, whose ids are row numbers; user_ids= or item_ids= are given; some id is 0; row
+    0 of the factors is 0, the padding of an embedding.
     """
     run = question.run
     if not isinstance(run.ranking, UsersByItems) or "numbered" in run.truth.notes:
@@ -170,7 +276,8 @@ def ids_are_not_rows(question: Question) -> str | None:
         for table in tables if rows.numbered else ():
             if table is not run.context.train or rows.what == "item" or run.cases_are_users:
                 covered[rows.row_of(ids_of(table))] = True
-        if rows.size > 1 and not covered[0] and covered.mean() >= _MOST:
+        is_padded = isinstance(run.ranking, Factors) and not getattr(run.ranking, f"{rows.what}s")[0].any()
+        if rows.size > 1 and not covered[0] and covered.mean() >= _MOST and not is_padded:
             share = f"{covered.mean():.0%} of the model's {rows.size:,} rows"
             parts.append(f"{rows.what} ids cover {share} but never row 0")
     if not parts:
@@ -185,7 +292,8 @@ def k_beyond_lists(question: Question) -> str | None:
     At least half of the lists end at the same length although there are more items.
 
     Silent: some list reaches k; the lists are complete or come from a model that ranks everything; the
-    catalogue is smaller than k; the lists end at different lengths.
+    catalogue is smaller than k; the lists end at different lengths; all have the same length of 5 or fewer,
+    the places of a page, and k is at most 10.
     """
     run = question.run
     if not isinstance(run.ranking, Lists) or run.complete:
@@ -195,6 +303,8 @@ def k_beyond_lists(question: Question) -> str | None:
     beyond = [r for r in run.requests if r.k is not None and r.k > longest]
     n_alike = int(np.unique(sizes, return_counts=True)[1].max(initial=0))
     if not beyond or n_alike < 2 or 2 * n_alike < len(sizes):
+        return None
+    if longest <= 5 and n_alike == len(sizes) and max(r.k or 0 for r in beyond) <= 10:
         return None
     n_known = len(np.union1d(_item_ids(run.ranking), _item_ids(run.truth)))
     if run.n_items is None and longest >= n_known:
@@ -211,27 +321,38 @@ def relevant_from_unset(question: Question) -> str | None:
     """Every star rating above 0 counts as relevant, one star too, and nobody said so.
 
     The truth has a column called rating or stars with three values or more, and neither relevant_from nor a
-    preset was chosen.
+    preset was chosen. From 100 users on two values are enough, and grades of any name, or of none, are taken
+    for stars: the greatest is 5, the least 2 or less, all are halves, and the mean is at least 2.5.
 
-    Silent: counts, qrels and other columns; relevant_from is set, also as a parameter of the metrics; a
+    Silent: counts, which are mostly 1; qrels; relevant_from is set, also as a parameter of the metrics; a
     preset.
     """
     truth, conventions = question.run.truth, question.conventions
+    if truth.grades is None or not len(truth.grades):
+        return None
     column = truth.notes.get("read", {}).get("grade_column")
-    if truth.grades is None or column is None or _plain_name(column) not in _RATINGS:
+    is_rating = column is not None and _plain_name(column) in _RATINGS
+    are_many = np.count_nonzero(truth.sizes) >= _MANY_USERS
+    if not is_rating and not (are_many and _look_like_stars(truth.grades)):
         return None
     chosen = [r.conventions(conventions).relevant_from is not None for r in question.run.requests]
     if all(chosen) or not str(conventions).startswith("default"):
         return None
     values = np.unique(truth.grades[truth.grades > 0])
-    if len(values) < 3:
+    if len(values) < (2 if are_many else 3):
         return None
     high = values[np.searchsorted(values, 0.8 * values[-1])]
     share = np.count_nonzero(truth.grades >= high) / np.count_nonzero(truth.grades > 0)
+    of = "" if column is None else f" of {column!r}"
     return (
-        f"grades {values[0]:g} to {values[-1]:g} of {column!r} all count as relevant; "
+        f"grades {values[0]:g} to {values[-1]:g}{of} all count as relevant; "
         f"relevant_from={high:g} would leave {share:.0%} of them"
     )
+
+
+def _look_like_stars(grades: Array) -> bool:
+    low, high = grades.min(), grades.max()
+    return bool(0 < low <= 2 and high == 5 and grades.mean() >= 2.5 and not (2 * grades % 1).any())
 
 
 @caution_rule("evaluation")
@@ -263,21 +384,21 @@ def row_order_as_rank(question: Question) -> str | None:
 def lists_and_truth_swapped(question: Question) -> str | None:
     """The lists have a column of ratings or times, and the truth has scores or ranks, or the same rows.
 
-    Silent: only one of the two is so.
+    Or the truth has scores or ranks and is longer than the lists of any user, which have neither.
+
+    Silent: only one of the two is so; the lists have scores or ranks, too.
     """
     truth, lists = question.run.truth, question.run.ranking
+    if not isinstance(lists, Lists):
+        return None
     in_truth = [n for n in _column_names(truth) if _plain_name(n) in _SCORES]
     in_lists = [n for n in _column_names(lists) if _plain_name(n) in _RATINGS + _TIMES]
-    if not isinstance(lists, Lists) or not in_lists:
-        return None
-    if in_truth:
-        return f"the truth has a column {in_truth[0]!r} and the lists have {in_lists[0]!r}: are they swapped?"
-    same_users = np.array_equal(truth.cases.values, lists.cases.values)
-    if (
-        same_users
-        and np.array_equal(truth.sizes, lists.sizes)
-        and question.partial.counts["found"] == len(truth.codes)
-    ):
+    has_order = any(_plain_name(n) in _SCORES for n in _column_names(lists))
+    are_short = "rows" in lists.notes.get("read", {}) and lists.sizes.max() < truth.sizes.min()
+    if in_truth and not has_order and (in_lists or are_short):
+        has = repr(in_lists[0]) if in_lists else "neither score nor rank"
+        return f"the truth has a column {in_truth[0]!r} and the lists have {has}: are they swapped?"
+    if in_lists and question.partial.counts["found"] == len(truth.codes) == len(lists.codes):
         return f"lists and truth hold the same rows, with {in_lists[0]!r}: was one file given twice?"
     return None
 
@@ -286,15 +407,17 @@ def lists_and_truth_swapped(question: Question) -> str | None:
 def few_ids_shared(question: Question) -> str | None:
     """Nearly nobody matched.
 
-    Fewer than 10% of the users of one side occur on the other; fewer than 10% of the items of one side occur
-    on the other, and fewer than half of the other's do here; or text ids would match after strip(), in
+    Fewer than 10% of the users of the truth have lists, from 100 users on fewer than half; fewer than 2% of
+    the items of either side occur on the other, from 100 users on; or text ids would match after strip(), in
     Unicode's NFC, or as whole numbers ("7" and "7.0").
 
-    Silent: lists of a few popular items that all occur in the truth, or a small truth whose items are shown.
+    Silent: a truth of few of the users that have lists; lists of a few popular items that all occur in the
+    truth, or a small truth whose items are shown; users without lists are left out (no_list="skip").
     """
     run = question.run
     ranking = run.ranking
     parts = []
+    are_many = len(_user_ids(run.truth)) >= _MANY_USERS
     for what, ids_of in (("user", _user_ids), ("item", _item_ids)):
         known = ids_of(run.truth)
         if isinstance(ranking, Lists):
@@ -305,9 +428,11 @@ def few_ids_shared(question: Question) -> str | None:
         if len(known) == 0 or len(shown) == 0:
             continue
         shared = Ids(shown).code_of(known) >= 0
-        of_truth, of_lists = shared.mean(), shared.sum() / len(shown)
-        # Lists of popular items hold few of the truth's, and are what they should be.
-        if min(of_truth, of_lists) < _FEW and (what == "user" or max(of_truth, of_lists) < 0.5):
+        is_few = shared.mean() < (0.5 if are_many else _FEW) and question.conventions.no_list != "skip"
+        if what == "item":  # lists of popular items hold few of the truth's, and are what they should be
+            most = min(len(known), len(shown)) if are_many else 0
+            is_few = most >= 50 and shared.sum() < 0.02 * most
+        if is_few:
             of = f"{shared.sum():,} of the {len(known):,} {what}s of the truth"
             parts.append(f"only {of} occur among the {len(shown):,} of the lists")
         if known.dtype == object and not _are_plain([*known.tolist(), *shown.tolist()]):
@@ -327,38 +452,49 @@ def few_ids_shared(question: Question) -> str | None:
 
 @caution_rule("evaluation")
 def training_items_ranked(question: Question) -> str | None:
-    """A model ranks what users had already, which takes places: train= is given without seen=.
+    """What users had already takes places: a model has train= without seen=, or ready lists show it.
 
-    Silent: seen= is given, also as seen={} (nothing is left out on purpose); eligible= is given; there is no
-    train (a note says so); ready lists.
+    At least 20% of what ready lists show are items their users have in seen or train; of fewer than 100
+    users, at least 90%.
+
+    Silent: for a model, seen= is given, also as seen={} (nothing is left out on purpose), or eligible=; there
+    is no train (a note says so); at least 10% of the relevant items are repeats, too.
     """
     run = question.run
-    chosen = run.ranking_options.seen is not None or run.ranking_options.eligible is not None
-    if isinstance(run.ranking, Lists) or chosen or run.context.train is None:
+    if not isinstance(run.ranking, Lists):
+        chosen = run.ranking_options.seen is not None or run.ranking_options.eligible is not None
+        if chosen or run.context.train is None:
+            return None
+        todo = "pass seen=train to leave them out, seen={} to keep"
+        return f"items of train are ranked too and take places; {todo}"
+    lists, (name, _) = question.sample, question.history
+    share = _common(lists.places, lists.history).nnz / max(lists.places.nnz, 1)
+    repeats = _common(lists.truth, lists.history).nnz / max(lists.truth.nnz, 1)
+    if share < (0.2 if lists.n_users >= _MANY_USERS else _MOST) or repeats >= _FEW:
         return None
-    return "items of train are ranked too and take places; pass seen=train to leave them out, seen={} to keep"
+    return (
+        f"{share:.0%} of the places in the lists hold items that their users have in {name}; leave them out"
+    )
 
 
 @caution_rule("evaluation")
 def truth_already_seen(question: Question) -> str | None:
     """At least half of the relevant items were seen by their users before, so that nobody can find them.
 
-    They are in seen=, which is left out of the ranking, and count as misses.
+    They are in seen=, which is left out of the ranking, and count as misses. Or they are in train=, of 100
+    users or more, and ready lists hold none of its items, not even by chance; or train is the truth.
 
     Silent: fewer than half; lists that show them all the same; seen_truth="drop" takes them out of the truth.
     """
-    run, truth, seen = question.run, question.run.truth, question.run.ranking_options.seen
-    n_seen = question.partial.counts.get("seen_truth", 0)
-    if seen is None or n_seen == 0 or question.conventions.seen_truth != "miss":
+    run, truth, seen = question.run, question.relevant, question.run.ranking_options.seen
+    if seen is None:
+        return _truth_in_train(question)
+    if not question.partial.counts.get("seen_truth", 0) or question.conventions.seen_truth != "miss":
         return None
-    relevant_from = question.conventions.relevant_from
-    relevant = np.ones(len(truth.codes), dtype=bool)
-    if truth.grades is not None:
-        relevant = truth.grades > 0 if relevant_from is None else truth.grades >= relevant_from
-    lost = relevant & in_history(truth, seen)
+    lost = in_history(truth, seen)
     if isinstance(run.ranking, Lists):
         lost &= ~in_history(truth, run.ranking)
-    n_lost, n_relevant = int(lost.sum()), int(relevant.sum())
+    n_lost, n_relevant = int(lost.sum()), len(lost)
     if not n_lost or 2 * n_lost < n_relevant:
         return None
     why = "no list shows them" if isinstance(run.ranking, Lists) else "seen items are not ranked"
@@ -366,6 +502,142 @@ def truth_already_seen(question: Question) -> str | None:
         f"{n_lost:,} of {n_relevant:,} relevant items were seen by their users before and {why}, so these "
         "count as misses; leave repeats out of the test, or rank what was seen, too"
     )
+
+
+def _truth_in_train(question: Question) -> str | None:
+    """That the relevant items are in train, whose items the lists leave out, or that they are all of it."""
+    sample, (_, train) = question.sample, question.history
+    n_relevant, n_known = sample.truth.nnz, _common(sample.truth, sample.history).nnz
+    share = f"{n_known / max(n_relevant, 1):.0%} of the relevant items are in train"
+    if train is None or sample.n_users < _MANY_USERS or 2 * n_known < n_relevant:
+        return None
+    if n_known >= _MOST * n_relevant and len(question.relevant.codes) >= _MOST * len(train.codes):
+        return f"{share}, and little else is: is train the test?"
+    left_out = _common_by_chance(sample.places, sample.history) >= 10
+    if not left_out or _common(sample.places, sample.history).nnz:
+        return None
+    return f"{share}, whose items the lists leave out: is the truth that of another split?"
+
+
+@caution_rule("lists")
+def ids_off_by_one(sample: Sample) -> str | None:
+    """With whole-number item ids one higher or one lower, ready lists would find far more.
+
+    They would find at least twice as many relevant items, by six standard errors, and half as many again as
+    lists of other users would.
+
+    Silent: fewer than 100 users have a list and relevant items; ids of other kinds; the same list for
+    everybody.
+    """
+    try:
+        numbers = sample.items.astype(np.int64)
+    except (ValueError, OverflowError):
+        return None
+    order, n_hits = np.argsort(numbers, kind="stable"), sample.hits.nnz
+    for step, words in ((1, "higher"), (-1, "lower")):
+        at = Ids(numbers[order]).code_of(numbers + step)
+        moved = _common(sample.truth[:, order[at]], sample.truth[:, order[at]].multiply(at >= 0))
+        n_moved, by_chance = _common(sample.places, moved).nnz, _common_by_chance(sample.places, moved)
+        if n_moved >= max(2 * n_hits, 1.5 * by_chance) and n_moved - n_hits > 6 * math.sqrt(n_moved + n_hits):
+            counts = f"{n_hits:,} relevant items, and {n_moved:,} if their item ids were one {words}"
+            return f"the lists hold {counts}: do one side's ids count from 0 and the other's from 1?"
+    return None
+
+
+@caution_rule("lists")
+def truth_leads_every_list(sample: Sample) -> str | None:
+    """Every list begins with the relevant items: the lists were made with the truth in sight.
+
+    Chance would do that less than once in a million times.
+
+    Silent: fewer than 100 users have a list and relevant items; a user is without; all items are relevant.
+    """
+    n_hits, n_relevant = np.diff(sample.hits.indptr), np.diff(sample.truth.indptr)
+    leading = np.minimum(n_relevant, np.diff(sample.places.indptr))
+    if (n_hits < leading).any() or (sample.hits.data > np.repeat(leading, n_hits)).any():
+        return None
+    place = np.concatenate([np.arange(n) for n in leading])
+    chances = (np.repeat(n_relevant, leading) - place) / (len(sample.items) - place)
+    if np.log10(chances).sum() > -6:
+        return None
+    return (
+        f"all {sample.n_users:,} lists begin with the relevant items: were they made with the truth in sight?"
+    )
+
+
+@caution_rule("lists", *_EXPLAIN_CHANCE)
+def worse_than_chance(sample: Sample) -> str | None:
+    """Ready lists find less than random ones would, or find it at their ends, as if in reverse.
+
+    The relevant items they hold are on average beyond 60% of their length, by six standard errors; or they
+    hold fewer than half as many as random lists of the items shown, by six standard errors.
+
+    Silent: fewer than 100 users have a list and relevant items; another caution explains it (ids that are
+    off by one, training items, a truth of training items).
+    """
+    hits, sizes = sample.hits, np.diff(sample.places.indptr)
+    depth = (hits.data - 0.5) / np.repeat(sizes, np.diff(hits.indptr)) if hits.nnz else np.zeros(1)
+    if depth.mean() > 0.6 and (depth.mean() - 0.5) * math.sqrt(12 * hits.nnz) > 6:
+        where = f"on average at {depth.mean():.0%} of the length of the lists, by chance at 50%"
+        return f"relevant items are {where}: are the scores distances, or the ranks in reverse?"
+    shown = _per_item(sample.places) > 0
+    by_chance = float(sizes @ ((sample.truth != 0) @ shown.astype(np.int64))) / shown.sum()
+    if 2 * hits.nnz >= by_chance or by_chance - hits.nnz <= 6 * math.sqrt(by_chance):
+        return None
+    counts = f"{hits.nnz:,} relevant items, and random lists would hold {by_chance:,.0f}"
+    return f"the lists hold {counts}: is their order reversed, or is the truth what they leave out?"
+
+
+@caution_rule("lists", *_EXPLAIN_CHANCE, "worse_than_chance")
+def no_better_than_chance(sample: Sample) -> str | None:
+    """Personal ready lists find no more than those of other users would, as if one side had other ids.
+
+    Users differ in their lists and similar users do not, so a model made them; the most frequent relevant
+    items would find 50 or more; and the lists find what chance does, within three standard errors, or at
+    most 1.4 times what random lists of the items shown do.
+
+    Silent: fewer than 100 users have a list and relevant items; random lists; the same list for everybody;
+    relevant items that no list shows; another caution explains it, or the lists are worse than chance.
+    """
+    hits, shown = sample.hits.nnz, _per_item(sample.places) > 0
+    truth = _common(sample.truth, sample.truth.multiply(shown))
+    some, rest = np.array_split(np.random.default_rng(0).permutation(sample.n_users), 2)
+    frequent = np.argsort(-_per_item(truth[some]), kind="stable")[: sample.places.nnz // sample.n_users]
+    others = _common_by_chance(sample.places, truth)
+    at_random = sample.places.nnz * truth.nnz / sample.n_users / shown.sum()
+    if 2 * _per_item(truth[rest])[frequent].sum() < 50 or _kind_of_lists(sample.places) != "personal":
+        return None
+    if hits > max(others + 3 * math.sqrt(others), 1.4 * at_random):
+        return None
+    counts = f"{hits:,} relevant items of their users, and those of other users would hold {others:,.0f}"
+    return f"the lists hold {counts}: do both sides code users and items alike?"
+
+
+@caution_rule("lists", "truth_leads_every_list", "worse_than_chance")
+def everybody_has_a_hit(sample: Sample) -> str | None:
+    """Every user has a hit, and that is not the model's doing: the lists or the users were selected.
+
+    Every relevant item is in its list, and what else the lists hold is drawn at random: only sampled
+    candidates were ranked. Or at least 10 users, and 2%, have their first hit in the last fifth of their
+    list, so that others must have had theirs beyond its end: they were left out.
+
+    Silent: fewer than 100 users have a list and relevant items; the lists hold 90% of all items or more; a
+    model whose first hits are further up; another caution explains it.
+    """
+    hits, sizes = sample.hits, np.diff(sample.places.indptr)
+    if not np.diff(hits.indptr).all() or sample.places.nnz > _MOST * np.prod(sample.places.shape):
+        return None
+    others = sample.places - hits
+    others.eliminate_zeros()
+    if hits.nnz == sample.truth.nnz and _kind_of_lists(others) == "random":
+        what = f"all relevant items of {sample.n_users:,} users, and others at random"
+        return f"the lists hold {what}: values of sampled candidates are far too high; rank all items"
+    first = np.minimum.reduceat(hits.data, hits.indptr[:-1])
+    n_late = int(np.count_nonzero((first > 0.8 * sizes) & (sizes >= 5)))
+    if n_late < max(10, 0.02 * len(first)):
+        return None
+    who = f"all {sample.n_users:,} users have a hit, {n_late:,} of them only in the last fifth of their list"
+    return f"{who}: users without a hit seem to be left out, which raises every value"
 
 
 @caution_rule("evaluation")

@@ -466,7 +466,7 @@ def footnotes(
             rule = _REPEATS.get(conventions.duplicates, "") if name == "repeated_items" else ""
             lines.append(count_with_noun(counts[name], words) + rule)
     if counts.get("found") == 0 and counts.get("judged"):
-        lines.append("no listed item is in its user's truth: check that both sides use the same item ids")
+        lines.append("no listed item is in its user's truth: do both sides have the same ids, and split?")
     read = notes.get("lists", {}).get("read", {})
     lines += [f"lists {read['order']}"] if "order" in read else []
     if "users_with_gaps" in read:

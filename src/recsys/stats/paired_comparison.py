@@ -57,15 +57,7 @@ from recsys.stats.paired_tests import (
     too_sparse_note,
     wilcoxon,
 )
-from recsys.stats.pairing import (
-    Aligned,
-    Differences,
-    Sides,
-    align,
-    note_missing,
-    side_estimates,
-    unpaired_notes,
-)
+from recsys.stats.pairing import Aligned, Differences, Sides, align, note_gaps, side_estimates, unpaired_notes
 from recsys.stats.rare_values import (
     FEW,
     METHOD,
@@ -266,7 +258,7 @@ def _make_table(
     """The table of rows and their adjusted p-values; `missing`: what each model lacks, of how many."""
     equivalence_p = _adjusted_margin_p([row.equivalence for row in rows], settings.correction)
     non_inferiority_p = _adjusted_margin_p([row.non_inferiority for row in rows], settings.correction)
-    notes = note_missing(*missing)
+    notes = note_gaps(*missing)
     final_rows = tuple(
         with_verdict(row, float(p), (float(q), float(r)), settings)
         for row, p, q, r in zip(rows, adjusted, equivalence_p, non_inferiority_p, strict=True)

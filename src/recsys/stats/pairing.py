@@ -181,7 +181,7 @@ def describe_missing(missing: Mapping[str, Any], n: int) -> str:
     return f"of {n} cases, " + ", ".join(parts) if parts else ""
 
 
-def note_missing(missing: Mapping[str, Any], n: int) -> tuple[str, ...]:
+def note_gaps(missing: Mapping[str, Any], n: int) -> tuple[str, ...]:
     """The sentence on missing cases, if there are any; a warning where a table lacks at least 1% of them."""
     text = describe_missing(missing, n)
     matters = any(100 * len(ids) >= n for ids in missing.values() if len(ids))
@@ -288,7 +288,7 @@ def pair(
     n_nan = int(len(a) - keep.sum()) - sum(len(ids_missing) for ids_missing in missing.values())
     reason = "values left out: NaN" if second is None else "pairs left out: NaN on one side or both"
     notes: tuple[str, ...] = (caution(UnpairedWarning, f"{n_nan} of {len(a)} {reason}"),) if n_nan > 0 else ()
-    notes += note_missing(missing, len(a))
+    notes += note_gaps(missing, len(a))
     clusters_kept = None if clusters is None else check_per_case(clusters, len(a), "clusters")[keep]
     labels = np.arange(len(a)) if ids is None else check_per_case(ids, len(a), "ids")
     keys = unit_keys(labels[keep])
