@@ -287,7 +287,7 @@ def cautions_page() -> str:
         "",
     ]
     for code, rule in CAUTIONS.items():
-        about = "" if rule.about == "evaluation" else " (of `compare` and `gate`)"
+        about = "" if rule.about != "comparison" else " (of `compare` and `gate`)"
         lines += [
             f"## {code}",
             "",

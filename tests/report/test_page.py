@@ -976,9 +976,9 @@ def test_a_metric_that_nobody_has_a_value_for_leaves_a_page_all_the_same():
 
 def test_the_cautions_of_the_results_open_the_page():
     lists = {user: [user + 1, user + 2, user + 3] for user in range(5)}
-    short = recsys.evaluate(lists, {0: {2}, 4: {9}}, ["recall@10"])
+    short = recsys.evaluate(lists, {0: {2}, 4: {9}}, ["recall@20"])
     (caution,) = short.cautions
-    enough = recsys.evaluate(lists, {0: {2}, 4: {9}}, ["recall@10"], cautions="ignore")
+    enough = recsys.evaluate(lists, {0: {2}, 4: {9}}, ["recall@20"], cautions="ignore")
     for results in (short, {"a": short, "b": short}, {"a": short, "b": enough}):
         page = report_html(results)
         opening = page[: page.index("<main")]

@@ -100,7 +100,7 @@ class Question:
         truth, lists, users = self.relevant, self.run.ranking, _user_ids(self.relevant)
         if isinstance(lists, Lists):
             users = users[Ids(_user_ids(lists)).code_of(users) >= 0]
-        sides = [truth.kept(truth.codes < 0)] * 2
+        sides: list[Any] = [truth.kept(truth.codes < 0)] * 2
         for at, side in enumerate((lists, self.history[1])):
             if isinstance(side, Lists | Interactions) and side.items.kind == truth.items.kind:
                 sides[at] = side
@@ -153,7 +153,7 @@ def _common(first: Any, second: Any) -> Any:
 
 def _common_by_chance(first: Any, second: Any) -> float:
     """How many there would be if each row of the first went to some other user."""
-    return float(_per_item(first) @ _per_item(second)) / first.shape[0]
+    return float(_per_item(first) @ _per_item(second)) / int(first.shape[0])
 
 
 def _per_item(matrix: Any) -> Array:
@@ -276,7 +276,8 @@ def ids_are_not_rows(question: Question) -> str | None:
         for table in tables if rows.numbered else ():
             if table is not run.context.train or rows.what == "item" or run.cases_are_users:
                 covered[rows.row_of(ids_of(table))] = True
-        is_padded = isinstance(run.ranking, Factors) and not getattr(run.ranking, f"{rows.what}s")[0].any()
+        model: Any = run.ranking
+        is_padded = isinstance(model, Factors) and not getattr(model, f"{rows.what}s")[0].any()
         if rows.size > 1 and not covered[0] and covered.mean() >= _MOST and not is_padded:
             share = f"{covered.mean():.0%} of the model's {rows.size:,} rows"
             parts.append(f"{rows.what} ids cover {share} but never row 0")

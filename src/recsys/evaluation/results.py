@@ -134,7 +134,7 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
 
         >>> import recsys
         >>> lists = {user: [user + 1, user + 2, user + 3] for user in range(5)}
-        >>> recsys.evaluate(lists, {0: {2}, 4: {9}}, ["recall@10"]).cautions[0].code
+        >>> recsys.evaluate(lists, {0: {2}, 4: {9}}, ["recall@20"]).cautions[0].code
         'k_beyond_lists'
         """
         return tuple(self._cautions() if callable(self._cautions) else self._cautions)
