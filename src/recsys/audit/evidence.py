@@ -274,7 +274,7 @@ class Evidence:
         if self.clock.kind != "number" or self.clock.tick is not None or digits not in _EPOCH_DIGITS:
             return text
         date = np.datetime64(int(value), _EPOCH_DIGITS[digits])
-        return f"{str(date).partition('.')[0].replace('T', ' ')} ({text})"
+        return f"{str(date).partition('.')[0].replace('T', ' ')}, {text}"
 
 
 def users_of_lists(lists: Lists) -> Ids:

@@ -52,7 +52,7 @@ def test_before_border(e: Evidence) -> CheckResult:
         e.examples(early, e.test),
         "If the numbers should say how the model does when it is live, split at one time for everyone: "
         "recsys.splits.global_temporal.",
-        {"border": e.format_time(border), "share": n / len(e.test)},
+        {"border": str(border) if e.clock is None else e.clock.shown(border), "share": n / len(e.test)},
     )
 
 
