@@ -362,21 +362,21 @@ def lists_of(users: range, length: int) -> dict[int, list[int]]:
 
 
 def test_a_caution_stays_where_half_of_the_users_give_cause():
-    short, long = lists_of(range(10), 3), lists_of(range(10, 16), 9)
+    short, long = lists_of(range(10), 3), lists_of(range(10, 16), 12)
     truth = {user: [user % 7, 40] for user in range(40)}
 
     def cautions(*batches: dict[int, list[int]]) -> dict[str, str]:
-        evaluator = recsys.Evaluator(["recall@5"])
+        evaluator = recsys.Evaluator(["recall@11"])
         for lists in batches:
             evaluator.update(lists, {user: truth[user] for user in lists})
         return {one.code: one.sentence for one in evaluator.update({}, {}).result().cautions}
 
-    (alone,) = recsys.evaluate(short, {u: truth[u] for u in short}, ["recall@5"]).cautions
+    (alone,) = recsys.evaluate(short, {u: truth[u] for u in short}, ["recall@11"]).cautions
     assert cautions(short) == {alone.code: alone.sentence}
     assert cautions(long, short) == {alone.code: f"in the largest such batch, {alone.sentence}"}
     assert cautions(long, lists_of(range(20, 24), 2), short)[alone.code].endswith(alone.sentence)
     assert cautions(lists_of(range(3), 3), long) == {}
-    silent = recsys.Evaluator(["recall@5"], cautions="ignore").update(short, truth)
+    silent = recsys.Evaluator(["recall@11"], cautions="ignore").update(short, truth)
     assert silent.result().cautions == ()
 
 

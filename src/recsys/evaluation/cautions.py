@@ -95,7 +95,7 @@ class Question:
         return ("train", train if self.run.cases_are_users else None) if seen is None else ("seen", seen)
 
     @cached_property
-    def sample(self) -> Sample:
+    def sample(self) -> SampledUsers:
         """At most 2,000 users with relevant items; of ready lists, those who have one."""
         truth, lists, users = self.relevant, self.run.ranking, _user_ids(self.relevant)
         if isinstance(lists, Lists):
@@ -104,15 +104,15 @@ class Question:
         for at, side in enumerate((lists, self.history[1])):
             if isinstance(side, Lists | Interactions) and side.items.kind == truth.items.kind:
                 sides[at] = side
-        return Sample.of(Ids(users[:: len(users) // _SAMPLE + 1]), sides[0], truth, sides[1])
+        return SampledUsers.of(Ids(users[:: len(users) // _SAMPLE + 1]), sides[0], truth, sides[1])
 
     @property
-    def many_lists(self) -> Sample | None:
+    def many_lists(self) -> SampledUsers | None:
         """The same, if there are ready lists of enough users to tell anything from chance."""
         return self.sample if self.sample.places.nnz and self.sample.n_users >= _MANY_USERS else None
 
 
-class Sample(NamedTuple):
+class SampledUsers(NamedTuple):
     """Users by the items that occur, as sparse matrices: the place of each item, from 1 on."""
 
     items: Array
@@ -121,7 +121,7 @@ class Sample(NamedTuple):
     history: Any
 
     @classmethod
-    def of(cls, users: Ids, *sides: Lists | Interactions) -> Sample:
+    def of(cls, users: Ids, *sides: Lists | Interactions) -> SampledUsers:
         """The users' entries; an item that a list repeats is at its first place."""
         from scipy.sparse import csr_matrix
 
@@ -188,8 +188,8 @@ def caution_rule(about: str, *unless: str, of_counts: bool = False) -> Callable[
     """Register a function as a rule; its name is the code.
 
     Args:
-        about: "evaluation" for a function of a Question; "lists" for one of a Sample of ready lists, of at
-            least 100 users; "comparison" for one of a Compared.
+        about: "evaluation" for a function of a Question; "lists" for one of SampledUsers, at least 100 with
+            ready lists; "comparison" for one of a Compared.
         *unless: where one of these rules speaks, which are registered before it, this one is silent.
         of_counts: whether it is a function of the counts of an evaluation instead.
     """
@@ -521,7 +521,7 @@ def _truth_in_train(question: Question) -> str | None:
 
 
 @caution_rule("lists")
-def ids_off_by_one(sample: Sample) -> str | None:
+def ids_off_by_one(sample: SampledUsers) -> str | None:
     """With whole-number item ids one higher or one lower, ready lists would find far more.
 
     They would find at least twice as many relevant items, by six standard errors, and half as many again as
@@ -546,7 +546,7 @@ def ids_off_by_one(sample: Sample) -> str | None:
 
 
 @caution_rule("lists")
-def truth_leads_every_list(sample: Sample) -> str | None:
+def truth_leads_every_list(sample: SampledUsers) -> str | None:
     """Every list begins with the relevant items: the lists were made with the truth in sight.
 
     Chance would do that less than once in a million times.
@@ -567,7 +567,7 @@ def truth_leads_every_list(sample: Sample) -> str | None:
 
 
 @caution_rule("lists", *_EXPLAIN_CHANCE)
-def worse_than_chance(sample: Sample) -> str | None:
+def worse_than_chance(sample: SampledUsers) -> str | None:
     """Ready lists find less than random ones would, or find it at their ends, as if in reverse.
 
     The relevant items they hold are on average beyond 60% of their length, by six standard errors; or they
@@ -590,7 +590,7 @@ def worse_than_chance(sample: Sample) -> str | None:
 
 
 @caution_rule("lists", *_EXPLAIN_CHANCE, "worse_than_chance")
-def no_better_than_chance(sample: Sample) -> str | None:
+def hits_as_by_chance(sample: SampledUsers) -> str | None:
     """Personal ready lists find no more than those of other users would, as if one side had other ids.
 
     Users differ in their lists and similar users do not, so a model made them; the most frequent relevant
@@ -615,7 +615,7 @@ def no_better_than_chance(sample: Sample) -> str | None:
 
 
 @caution_rule("lists", "truth_leads_every_list", "worse_than_chance")
-def everybody_has_a_hit(sample: Sample) -> str | None:
+def everybody_has_a_hit(sample: SampledUsers) -> str | None:
     """Every user has a hit, and that is not the model's doing: the lists or the users were selected.
 
     Every relevant item is in its list, and what else the lists hold is drawn at random: only sampled
