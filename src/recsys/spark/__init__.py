@@ -21,7 +21,7 @@ from recsys.evaluation.results import Evaluation
 from recsys.metrics.registry import Metrics
 from recsys.spark.cluster_comparison import ClusterSums
 from recsys.spark.cluster_evaluation import ClusterEvaluation
-from recsys.spark.cluster_frames import UserFrame, collect, is_frame
+from recsys.spark.cluster_frames import UserFrame, check_partitions, check_session, collect, is_frame
 from recsys.spark.item_factors import ItemFactors
 
 __all__ = ["compare", "evaluate", "evaluate_factors"]
@@ -159,6 +159,8 @@ def compare(
     from pyspark.sql import SparkSession
 
     session = session or SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+    check_session(session)
+    check_partitions(partitions)
     sums = partial(ClusterSums, session=session, partitions=partitions)
     return compare_results(evaluations, baseline, metrics, options, cautions=cautions, make_sums=sums)
 

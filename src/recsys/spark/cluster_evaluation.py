@@ -38,7 +38,7 @@ from recsys.inputs.frames import column_notes
 from recsys.metrics.registry import largest_k
 from recsys.ranks.shards import check_on_lists
 from recsys.ranks.sources import RankingOptions
-from recsys.spark.cluster_frames import UserFrame, describe_files, union_rows
+from recsys.spark.cluster_frames import UserFrame, check_partitions, describe_files, union_rows
 from recsys.spark.exposure_rows import rows_by_key, with_exposure
 from recsys.spark.item_factors import ItemFactors
 from recsys.spark.partition_jobs import ERROR_MARK, PartitionJob, ShardJob, rebuild_error
@@ -130,6 +130,7 @@ class ClusterEvaluation:
         self, per_user_path: str | os.PathLike[str] | None, *, overwrite: bool, partitions: int | None
     ) -> Evaluation:
         """The result, from the folder of an earlier call or from the cluster."""
+        check_partitions(partitions)
         of_values = [str(request) for request in self.requests if request.metric.summary is not None]
         if of_values and self.evaluator.inputs.by is not None:
             raise NotDefinedError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import re
 import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,6 +27,14 @@ _MARK = -(2**63)
 _MARKS = 16
 """A rank is above 0. The lowest 64-bit numbers in its column are the tables of rows without one: a column
 less to shuffle, and a missing rank in the lists stays one."""
+_OF_THE_SESSION = (
+    "namedTable",
+    "sql",
+    "extension",
+    "cachedRemoteRelation",
+    "commonInlineUserDefinedFunction",
+)
+"""Parts of a plan of Spark Connect that do not say what they stand for."""
 _CAST = "Cast the column to bigint or string, for example df.withColumn('user', df.user.cast('string'))."
 
 
@@ -36,6 +45,24 @@ def is_frame(data: Any) -> bool:
     from pyspark.sql import DataFrame
 
     return isinstance(data, DataFrame)
+
+
+def check_session(session: Any) -> None:
+    """Raise an error if a session, classic or Connect, has been stopped."""
+    is_connect = hasattr(session, "is_stopped")
+    if session.is_stopped if is_connect else session.sparkContext._jsc is None:  # noqa: SLF001
+        raise InputError(
+            "the session of Spark has been stopped.", hint="Start another one, and read the tables with it."
+        )
+
+
+def check_partitions(partitions: Any) -> None:
+    """Raise an error for a number of pieces that Spark cannot make."""
+    if partitions is not None and (type(partitions) is not int or partitions < 1):
+        raise InputError(
+            f"partitions={partitions!r} is not a number of pieces.",
+            hint="Pass 1 or more, such as 200, or leave it out.",
+        )
 
 
 def collect(frame: Any, name: str) -> Any:
@@ -64,6 +91,21 @@ class UserFrame:
     @classmethod
     def open(cls, name: str, frame: Any, columns: Mapping[str, Any] | None) -> UserFrame:
         """Find the columns; of factors, the array of numbers, and the only other column whatever its name."""
+        check_session(frame.sparkSession)
+        found = cls._find(name, frame, columns)
+        lower = [column.lower() for column in frame.columns]
+        alike = [column for column in found.column_of.values() if lower.count(column.lower()) > 1]
+        if alike and frame.sparkSession.conf.get("spark.sql.caseSensitive") != "true":
+            raise ColumnError(
+                f"the column {alike[0]!r} and another differ in capital letters only, which Spark ignores.",
+                table=name,
+                column=alike[0],
+                hint="Rename one of them, or set spark.sql.caseSensitive to true.",
+            )
+        return found
+
+    @classmethod
+    def _find(cls, name: str, frame: Any, columns: Mapping[str, Any] | None) -> UserFrame:
         if name in _FACTORS:
             arrays = [column for column, kind in frame.dtypes if kind in ("array<float>", "array<double>")]
             others = [column for column in frame.columns if column not in arrays]
@@ -201,15 +243,61 @@ def describe_files(frame: Any) -> str | None:
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         frame.explain()
-    plan = re.sub(r"#\d+L?|plan_id=\d+", "", printed.getvalue())
-    steps = re.findall(r"^[\s:|+-]*(?:\*\(\d+\) )?([A-Za-z]+)", plan, re.MULTILINE)
+    # Without the numbers of its columns the text says what is done, and not with which literals.
+    outline = re.sub(r"#\d+L?|plan_id=\d+", "", printed.getvalue())
+    steps = re.findall(r"^[\s:|+-]*(?:\*\(\d+\) )?([A-Za-z]+)", outline, re.MULTILINE)
     simple = {"AdaptiveSparkPlan", "Project", "Filter", "FileScan", "ColumnarToRow", "Union"}
-    if set(steps) - simple or "FileScan" not in steps or "udf" in plan.lower() or "more fields" in plan:
+    if set(steps) - simple or "FileScan" not in steps or "udf" in outline.lower() or "more fields" in outline:
         return None
     paths = [urllib.parse.unquote(file) for file in frame.inputFiles()]
     try:
+        plan = _plan_as_json(frame)
+        rules = frame.sparkSession.sql("SET").toArrow().to_pylist()
         states = frame.sparkSession.read.format("binaryFile").load(paths)
         rows = states.select("path", "length", "modificationTime").collect()
-    except Exception:  # noqa: BLE001 - of many kinds: then the files cannot be told from others
+    except Exception:  # noqa: BLE001 - of many kinds: then the plan or the files cannot be told from others
         return None
-    return plan + "\n".join(sorted(f"{row.path} {row.length} {row.modificationTime}" for row in rows))
+    files = sorted(f"{row.path} {row.length} {row.modificationTime}" for row in rows)
+    own = sorted([rule["key"], rule["value"]] for rule in rules if rule["key"].startswith("spark.sql."))
+    return json.dumps([outline, plan, own, files], sort_keys=True)
+
+
+def _plan_as_json(frame: Any) -> Any:
+    """The plan with every literal and with the options of every reader, columns numbered from 0.
+
+    Raises:
+        ValueError: it names what only the session knows, such as a view.
+    """
+    readers: list[Any] = []
+    if ".connect." in type(frame).__module__:
+        from google.protobuf.json_format import MessageToDict
+
+        sent = frame._plan.to_proto(frame.sparkSession.client)  # noqa: SLF001
+        plan = MessageToDict(sent.root)
+        text = json.dumps(plan)
+        if not plan or any(f'"{kind}":' in text for kind in _OF_THE_SESSION):
+            raise ValueError("The plan does not say what is read.")
+    else:
+        machine, query = frame.sparkSession._jvm, frame._jdf.queryExecution()  # noqa: SLF001
+        as_java, analyzed = machine.scala.jdk.javaapi.CollectionConverters.asJava, query.analyzed()
+        plan = json.loads(analyzed.toJSON())
+        for relation in [leaf.relation() for leaf in as_java(analyzed.collectLeaves())]:
+            schemas = [relation.dataSchema().json(), relation.partitionSchema().json()]
+            options = dict(as_java(relation.options()))
+            readers.append([relation.fileFormat().toString(), *schemas, options])
+    return [_renumbered(plan, {}), readers]
+
+
+def _renumbered(plan: Any, numbers: dict[Any, int]) -> Any:
+    """The plan with the ids that a session counts up replaced by their order, and without lines of code."""
+    if isinstance(plan, list):
+        return [_renumbered(part, numbers) for part in plan]
+    if not isinstance(plan, dict):
+        return plan
+    if "jvmId" in plan:  # the id of a column
+        return numbers.setdefault((plan["jvmId"], plan["id"]), len(numbers))
+    return {
+        name: numbers.setdefault(part, len(numbers)) if name == "planId" else _renumbered(part, numbers)
+        for name, part in plan.items()
+        if not (name == "origin" and isinstance(part, dict))
+    }
