@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import resource
 import shlex
 import shutil
+import signal
+import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -118,6 +123,75 @@ def test_a_command_that_goes_wrong_says_what_and_what_to_print(body, words):
 def test_a_command_that_leaves_a_child_behind_does_not_hang():
     with pytest.raises(InputError, match="did not finish"):
         answers_of(["sh", "-c", "sleep 60 & cat > /dev/null"], QUESTIONS, timeout=0.5)
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_command_that_prints_without_end_is_ended(stream):
+    endless = [sys.executable, "-c", f"import sys\nwhile True: sys.{stream}.write('{{}}\\n' * 10_000)"]
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(InputError, match="printed more than 16 MB") as caught:
+        answers_of(endless, QUESTIONS, timeout=500)
+    assert caught.value.hint
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 << 10  # in kB
+
+
+def test_a_command_need_not_read_its_questions():
+    many = QUESTIONS[:1] * 50_000  # more than a pipe holds
+    with pytest.raises(InputError, match="printed 0 lines for 50,000 questions"):
+        answers_of([sys.executable, "-c", "pass"], many)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_command_ends_with_recsys(number, tmp_path):
+    """The command and what it started, though they are in a session of their own."""
+    started = tmp_path / "started"
+    body = f"echo $$ > {started}.part; mv {started}.part {started}; sleep 300 & sleep 300"
+    words = [
+        sys.executable,
+        "-m",
+        "recsys",
+        "identify",
+        "-m",
+        "ndcg",
+        "--timeout",
+        "200",
+        "--",
+        "sh",
+        "-c",
+        body,
+    ]
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as ours:
+        try:
+            wait_for(started.exists)
+            group = int(started.read_text())
+            assert of_group(group)
+            ours.send_signal(number)
+            assert ours.wait(60) not in (0, None)
+            wait_for(lambda: not of_group(group))
+        finally:
+            ours.kill()
+
+
+def wait_for(condition, seconds=60.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def of_group(group):
+    """Whether a process of the group is alive."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_signals_are_as_before_after_a_command():
+    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)]
+    answers_of(script("print(json.dumps({'value': 0.5}))"), QUESTIONS)
+    assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)] == before
 
 
 def test_an_unknown_program_and_no_command():

@@ -13,10 +13,13 @@ import copy
 import json
 import math
 import os
+import re
 import shlex
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +32,7 @@ from recsys.stats.inference_results import is_number
 Question = Mapping[str, Any]
 Function = Callable[..., Any]
 _SHOWN = 300  # letters of what a program printed
+_MOST_BYTES, _CHUNK_BYTES = 1 << 24, 1 << 16  # of each of its outputs
 _LONGEST_TIMEOUT = 1e7  # seconds; systems cannot wait for any length of time
 _FORM = 'Answer {"value": 0.5}, {"value": {"user": 0.5}} or {"error": "why there is none"}, one per line.'
 
@@ -154,32 +158,35 @@ def _run(words: list[str], questions: Sequence[Question], timeout: float) -> lis
     """One process for all questions: everything is written, then everything is read."""
     command = shlex.join(words)
     lines = "".join(json.dumps(dict(question)) + "\n" for question in questions)
-    try:
-        process = subprocess.Popen(  # noqa: S603 - the command is the user's own
-            words,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            encoding="utf-8",
-            errors="replace",
-            start_new_session=True,
-        )
-    except (OSError, ValueError) as error:  # a NUL or half a letter in a word is a ValueError
-        raise FileError(
-            f"the command `{command}` cannot be started ({getattr(error, 'strerror', None) or error}).",
-            hint="Check the name of the program, and that it may be executed.",
-        ) from error
-    try:
-        printed, complaints = process.communicate(lines, timeout=timeout)
-    except BaseException as error:
-        _kill(process)
-        if not isinstance(error, subprocess.TimeoutExpired):
-            raise
-        raise InputError(
-            f"the command `{command}` did not finish {len(questions)} questions in {timeout:g} seconds.",
-            hint="It must end when its standard input ends. If it is slow, allow more with timeout= "
-            "(--timeout).",
-        ) from None
+    with _terminations_as_exceptions():
+        try:
+            process = subprocess.Popen(  # noqa: S603 - the command is the user's own
+                words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:  # a NUL or half a letter in a word is a ValueError
+            raise FileError(
+                f"the command `{command}` cannot be started ({getattr(error, 'strerror', None) or error}).",
+                hint="Check the name of the program, and that it may be executed.",
+            ) from error
+        try:
+            printed, complaints = _exchange(process, lines.encode(), timeout)
+        except BaseException as error:
+            _kill(process)
+            if isinstance(error, OverflowError):
+                raise InputError(
+                    f"the command `{command}` printed more than {_MOST_BYTES >> 20} MB.", hint=_FORM
+                ) from None
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
+            raise InputError(
+                f"the command `{command}` did not finish {len(questions)} questions in {timeout:g} seconds.",
+                hint="It must end when its standard input ends. If it is slow, allow more with timeout= "
+                "(--timeout).",
+            ) from None
     replies = [line for line in printed.split("\n") if line.strip()]
     if process.returncode or len(replies) != len(questions):
         ended = f"ended with {process.returncode} after" if process.returncode else "printed"
@@ -203,13 +210,68 @@ def _run(words: list[str], questions: Sequence[Question], timeout: float) -> lis
     ]
 
 
-def _kill(process: subprocess.Popen[str]) -> None:
+def _exchange(process: subprocess.Popen[bytes], lines: bytes, timeout: float) -> list[str]:
+    """What a command prints on its two outputs while the questions are written to it.
+
+    Raises:
+        OverflowError: it prints too much.
+        subprocess.TimeoutExpired: it takes too long.
+    """
+    outputs = bytearray(), bytearray()
+
+    def read(stream: Any, into: bytearray) -> None:
+        with stream:
+            while len(into) <= _MOST_BYTES and (chunk := stream.read1(_CHUNK_BYTES)):
+                into += chunk
+        if len(into) > _MOST_BYTES:
+            _kill(process)  # so that the others end, too
+
+    def write(stream: Any) -> None:
+        with contextlib.suppress(OSError), stream:  # it need not read all questions
+            stream.write(lines)
+
+    work: list[tuple[Callable[..., None], Any]] = [(write, (process.stdin,))]
+    work += [(read, of) for of in zip((process.stdout, process.stderr), outputs, strict=True)]
+    threads = [threading.Thread(target=what, args=of, daemon=True) for what, of in work]
+    deadline = time.monotonic() + timeout
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(deadline - time.monotonic(), 0.0))
+    if any(len(output) > _MOST_BYTES for output in outputs):
+        raise OverflowError
+    if any(map(threading.Thread.is_alive, threads)):
+        raise subprocess.TimeoutExpired(process.args, timeout)
+    process.wait(max(deadline - time.monotonic(), 0.0))
+    return [re.sub(r"\r\n?", "\n", output.decode("utf-8", "replace")) for output in outputs]
+
+
+@contextlib.contextmanager
+def _terminations_as_exceptions() -> Iterator[None]:
+    """Within it, being asked to end raises SystemExit, so that a command in its own session ends as well."""
+
+    def stop(number: int, _: Any) -> None:
+        raise SystemExit(128 + number)
+
+    is_main = threading.current_thread() is threading.main_thread()  # others may not set handlers
+    asked = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if is_main and hasattr(signal, name)]
+    ours = [number for number in asked if signal.getsignal(number) is signal.SIG_DFL]
+    try:
+        for number in ours:
+            signal.signal(number, stop)
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
     """End a command with whatever it started, which may hold its pipes open."""
     with contextlib.suppress(ProcessLookupError):
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)
         process.kill()
-    process.communicate()
+    process.wait()
 
 
 def _read_line(line: str, question: Question, where: str) -> Answer:
