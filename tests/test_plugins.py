@@ -11,7 +11,10 @@ import sys
 import textwrap
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+import recsys
 
 PACKAGE = '''
 import click
@@ -259,6 +262,124 @@ def test_a_verb_is_in_the_help_and_called(run):
 def test_help_imports_no_verb_of_ours(run):
     code = "; import sys; print([m for m in sys.modules if m.endswith(('_verb', '_verbs'))])"
     assert run(command("--help") + code).endswith("[]\n")
+
+
+# Packages that are broken.
+
+BROKEN = {
+    "absent": "import a_package_that_is_not_installed",
+    "leaving": "import sys; sys.exit(3)",
+    "halfway": "import numpy; 1 / 0",
+}
+FAILING = '''
+import numpy as np
+import recsys
+from recsys.cli.app import VERBS, Verb
+from recsys.evaluation.cautions import caution_rule
+
+
+@recsys.metric("nothing_known", formula="nan", reference="this test", bounds=(0.0, 1.0))
+def nothing_known(h, k, c):
+    """A metric without a value for anybody."""
+    return np.full(h.hits.n_cases, np.nan)
+
+
+@caution_rule("evaluation")
+def speechless(question):
+    """Never. Silent: always."""
+    raise KeyError("words")
+
+
+VERBS["fail"] = Verb("Fail.", "failing_plugin.absent")
+'''
+
+
+@pytest.fixture(scope="module")
+def broken_site(tmp_path_factory):
+    """A folder with packages that cannot be imported in some groups, and fail in use in others."""
+    folder = tmp_path_factory.mktemp("broken")
+    for name, code in {**BROKEN, "failing": FAILING}.items():
+        (folder / f"{name}_plugin.py").write_text(code)
+        info = folder / f"{name}_plugin-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}-plugin\nVersion: 1.0\n")
+        groups = GROUPS if name in BROKEN else ("metrics", "cautions", "verbs")
+        entries = "".join(f"[recsys.{group}]\nentry = {name}_plugin\n\n" for group in groups)
+        (info / "entry_points.txt").write_text(entries)
+    return folder
+
+
+@pytest.fixture
+def run_broken(broken_site):
+    """Code run in a new process beside the packages that are broken: what it printed on its two outputs."""
+
+    def printed(code):
+        start = f"import sys; sys.path.insert(0, {str(broken_site)!r})\n"
+        done = subprocess.run(
+            [sys.executable, "-W", "always", "-c", start + textwrap.dedent(code)],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout, done.stderr
+
+    return printed
+
+
+def test_plugins_that_cannot_be_imported_are_named_and_left_out(run_broken):
+    code = """
+        import recsys
+        result = recsys.evaluate({1: [3, 4], 2: [5]}, {1: [3], 2: [6]}, ["nothing_known", "hit@1"])
+        print(result["hit@1"])
+        print(sorted(recsys.split({"ann": ["a", "b", "c"]}, "leave_last").test))
+    """
+    out, err = run_broken(code)
+    assert out == "0.5\n['ann']\n"
+    for name, reason in (
+        ("absent", "ModuleNotFoundError: No module named"),
+        ("leaving", "SystemExit: 3"),
+        ("halfway", "ZeroDivisionError: division by zero"),
+    ):
+        words = f"the plug-in 'entry' (recsys.metrics) of {name}-plugin is left out, as it fails ({reason}"
+        assert words in err
+
+
+def test_what_fails_in_use_is_named_and_left_out(run_broken):
+    code = """
+        import recsys
+        result = recsys.evaluate({1: [3, 4], 2: [5]}, {1: [3], 2: [6]}, ["nothing_known", "hit@1"])
+        print(result, result.cautions)
+    """
+    out, err = run_broken(code)
+    plugin = "the plug-in 'entry' (recsys.metrics) of failing-plugin"
+    assert f"nothing_known of {plugin} has no value for anybody" in " ".join(out.split())
+    assert out.endswith("()\n")
+    assert f"the caution 'speechless' of {plugin} is left out, as it fails (KeyError: 'words')" in err
+
+
+def test_help_and_other_verbs_live_beside_a_broken_one(run_broken):
+    out, err = run_broken(command("--help"))
+    assert "Fail." in out
+    assert "evaluate" in out
+    assert "the plug-in 'entry' (recsys.verbs) of leaving-plugin is left out" in err
+    assert "ndcg" in run_broken(command("metrics"))[0]
+    code = "from click.testing import CliRunner; from recsys.cli.app import cli; d = CliRunner().invoke"
+    out, _ = run_broken(f"{code}(cli, ['fail']); print(d.exit_code, d.output)")
+    assert out.startswith("3 ")
+    assert "the verb 'fail' of the plug-in 'entry' (recsys.verbs) of failing-plugin cannot be imported" in out
+
+
+def test_a_metric_of_ones_own_without_any_value_gets_a_word():
+    @recsys.metric("always_unknown", formula="nan", reference="this test", bounds=(0.0, 1.0))
+    def always_unknown(h, k, c):
+        """Nothing."""
+        return np.full(h.hits.n_cases, np.nan)
+
+    try:
+        found = recsys.evaluate({1: [3]}, {1: [3]}, ["always_unknown", "hit@1"])
+        assert f"always_unknown of {__name__} has no value for anybody" in str(found)
+        assert "no value for anybody" not in str(recsys.evaluate({1: [3]}, {1: []}, ["ndcg@1"]))
+    finally:
+        del recsys.metrics.METRICS["always_unknown"]
 
 
 # The package of examples/plugin, installed as a user would install it.

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 # Each name is imported under itself, which is how type checkers know it for public.
 # isort: off
@@ -113,12 +113,15 @@ class Registry(dict[str, _T]):
     """Whatever can be added (metrics, splits, formats, checks, verbs, …), by name, in order of addition.
 
     A module of this package registers when it is imported. Another package names a module as an entry point
-    in `group`; such plug-ins are loaded when a name is not found or when all names are wanted.
+    in `group`; such plug-ins are loaded when a name is not found or when all names are wanted. One that fails
+    to import is named in a warning and left out.
 
     Args:
         kind: what an entry is called in messages, such as "metric".
         group: the entry points that plug-ins are found by, such as "recsys.metrics".
     """
+
+    _plugins: ClassVar[dict[str, str]] = {}  # by the name of the package
 
     def __init__(self, kind: str, group: str) -> None:
         super().__init__()
@@ -132,9 +135,27 @@ class Registry(dict[str, _T]):
             from importlib.metadata import entry_points
 
             for entry in entry_points(group=self.group):
-                entry.load()
+                dist = getattr(entry, "dist", None)
+                words = f"the plug-in {entry.name!r} ({self.group})" + (f" of {dist.name}" if dist else "")
+                Registry._plugins.setdefault(getattr(entry, "value", "").partition(".")[0], words)
+                try:
+                    entry.load()
+                except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a stranger's module raises
+                    self.leave_out(words, error)
             self._plugins_loaded = True  # not before: another thread would go on without them
         return self
+
+    @staticmethod
+    def owner_of(module: str) -> str | None:
+        """The plug-in that a module belongs to, or its name; None for a module of this package."""
+        package = module.partition(".")[0]
+        return None if package == __name__ else Registry._plugins.get(package, module)
+
+    def leave_out(self, words: str, error: BaseException) -> None:
+        """Warn that something of another package fails, and is left out."""
+        from recsys.errors import RecsysWarning, warn
+
+        warn(RecsysWarning, f"{words} is left out, as it fails ({type(error).__name__}: {error}).")
 
     def adding(self, entry_of: Callable[[Any], _T], name: str = "") -> Callable[[_F], _F]:
         """A decorator that adds the entry of a function under this name, or that of the function."""

@@ -131,6 +131,25 @@ def test_the_comment_does_not_fold_cautions():
     assert comment.count("the truth differs") == 1
 
 
+@pytest.mark.parametrize(
+    ("hostile", "dangers"),
+    [
+        ("ping @everyone, @some-team and (@a/b)", ["@e", "@s", "@a"]),
+        ("see www.example.org or https://example.org", ["www.", "://"]),
+        ("write to a@example.org, mailto:b", ["a@e", "mailto:b"]),
+    ],
+)
+def test_the_comment_mentions_nobody_and_links_nothing(hostile, dangers):
+    """Sites that show Markdown link these wherever they stand, whatever is escaped."""
+    compared = recsys.gate(better_model(), old_model(), {"hit@1": "1%"})
+    checks = tuple(replace(check, notes=(hostile,)) for check in compared.checks)
+    own = replace(compared, checks=checks, cautions=(Caution("code", hostile, "page"),), notes=(hostile,))
+    comment = own.to_markdown()
+    assert "| hit@1 |" in comment
+    assert [danger for danger in dangers if danger in comment] == []
+    assert hostile in comment.replace("\u200b", "")
+
+
 def test_a_margin_that_no_model_can_fail_is_refused():
     """A forgotten % would pass anything; half of the old value, or an old value of 0, is no such mistake."""
     for margin, hint in (("1", "'1%'"), (5, "'5%'"), (0.6, "'0.6%'")):

@@ -4,10 +4,12 @@ import base64
 import csv
 import datetime as dt
 import json
+import os
 import re
 import signal
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pandas as pd
@@ -232,6 +234,45 @@ def test_the_page_follows_the_folder(tmp_path, monkeypatch):
     assert next(states) == (1, 0)
     assert opened == ["first.json", "second.json", "second.json"]  # what did not change is not read again
     assert not list(tmp_path.glob(".*.part"))
+
+
+def test_a_folder_that_is_replaced_is_waited_for(tmp_path):
+    place, other = tmp_path / "results", tmp_path / "other"
+    place.mkdir()
+    save(place, "first", evaluation(0.5, 0))
+    states = watch_board(tmp_path / "board.html", place, every=0.01)
+    assert next(states) == (1, 0)
+    place.rename(other)
+    save(other, "second", evaluation(0.5, 1))
+    back = threading.Timer(0.3, other.rename, [place])
+    back.start()
+    assert next(states) == (2, 0)
+    back.join()
+    with pytest.raises(FileError, match="there is no folder"):
+        next(watch_board(tmp_path / "board.html", tmp_path / "nowhere"))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
+@pytest.mark.parametrize("name", ["pipe.json", "folder/manifest.json"])
+def test_a_pipe_that_is_called_like_a_result_is_refused(name, tmp_path, command):
+    """It waits for somebody to write: nothing may wait for it."""
+    place = tmp_path / "results"
+    (place / "folder").mkdir(parents=True)
+    save(place, "first", evaluation(0.5, 0))
+    os.mkfifo(place / name)
+    told = "it is a pipe, not a file"
+    assert told in write_board(tmp_path / "board.html", place).read_text(encoding="utf-8")
+    assert next(watch_board(tmp_path / "board.html", place)) == (1, 1)
+    assert told in recsys.history(place).skipped[0]
+    path = place / name if name == "pipe.json" else place / "folder"
+    with pytest.raises(FileError, match=told):
+        recsys.load(path)
+    for arguments in (
+        ("gate", path, "--against", place / "first.json", "-m", "mrr"),
+        ("explain", path, place / "first.json"),
+    ):
+        done = command(*arguments)
+        assert (done.exit_code, told in done.stderr) == (3, True), done.output
 
 
 def test_a_failed_writing_leaves_the_old_page(tmp_path, monkeypatch):

@@ -90,7 +90,18 @@ class LazyGroup(click.Group):
         if cmd_name not in VERBS and cmd_name not in VERBS.load_plugins():
             return None
         verb = VERBS[cmd_name]
-        command: click.Command = getattr(import_module(verb.module), verb.command)
+        try:
+            command: click.Command = getattr(import_module(verb.module), verb.command)
+        except (Exception, SystemExit) as error:
+            owner = VERBS.owner_of(verb.module)
+            if owner is None:
+                raise
+            from recsys.errors import InputError
+
+            raise InputError(
+                f"the verb {cmd_name!r} of {owner} cannot be imported ({type(error).__name__}: {error}).",
+                hint="Update or uninstall that package.",
+            ) from error
         command.short_help = verb.help
         for parameter in command.params:
             if parameter.metavar in _PATH_METAVARS and parameter.type is click.STRING:

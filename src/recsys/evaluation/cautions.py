@@ -222,10 +222,22 @@ def find_cautions(
         is_asked = of_lists or (rule.about, rule.of_counts) == (about, of_counts)
         if not is_asked or asked is None or code in silenced or rule.unless & found.keys():
             continue
-        sentence = rule.find(asked)
+        sentence = _sentence_of(code, rule, asked)
         if sentence is not None:
             found[code] = Caution(code, sentence, f"cautions.md#{code}")
     return tuple(found.values())
+
+
+def _sentence_of(code: str, rule: CautionRule, evidence: Any) -> str | None:
+    """What a rule says; one of another package that fails is named in a warning and left out."""
+    try:
+        return rule.find(evidence)
+    except (Exception, SystemExit) as error:
+        owner = CAUTIONS.owner_of(rule.find.__module__)
+        if owner is None:
+            raise
+        CAUTIONS.leave_out(f"the caution {code!r} of {owner}", error)
+        return None
 
 
 def unique_cautions(results: Iterable[Iterable[Caution]]) -> tuple[Caution, ...]:

@@ -22,7 +22,7 @@ from recsys.evaluation.engine import is_aggregated, merge, summarise
 from recsys.evaluation.exposure import catalogue_value, exposure_by_group, exposure_key
 from recsys.metrics import lookup
 from recsys.metrics.ranges import Range, union_ranges
-from recsys.metrics.registry import Request
+from recsys.metrics.registry import METRICS, Request
 from recsys.types import Array, Exposure, Float, Partial, PerCase, cached_property
 
 # What an evaluation only sometimes needs is imported by the method that needs it: a small call stays quick.
@@ -680,6 +680,12 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
         notes = tables.footnotes(
             self.counts, self.conventions, self.notes, n_users=self.n_users, catalogue=self.partial.catalogue
         )
+        owners = {str(r): METRICS.owner_of(r.metric.body.__module__) for r in self.requests}
+        notes += [
+            f"{name} of {owner} has no value for anybody"
+            for name, owner in owners.items()
+            if owner is not None and math.isnan(self.overall[name])
+        ]
         return [*self._aggregate_note(), *notes, *map(str, self.cautions)]
 
     def _aggregate_note(self) -> list[str]:

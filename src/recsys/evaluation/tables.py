@@ -26,6 +26,9 @@ from recsys.types import Catalogue
 
 Columns = Mapping[str, Sequence[Any]]
 KINDS = ("pandas", "polars", "arrow")
+_LINKED = re.compile(
+    r"(?<!\w)@(?!\d+(?![\w-]))(?=\w)|@(?=[\w-]+\.[a-z])|:(?=//)|www(?=\.)|\b(?:mailto|xmpp):", re.IGNORECASE
+)
 UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 # A spreadsheet takes text that begins with one of these for a formula; four of them in wide form, too.
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
@@ -397,12 +400,16 @@ def markdown(columns: Columns) -> str:
 
 
 def markdown_text(value: Any) -> str:
-    r"""A cell in which nothing is Markdown: no emphasis, link, image, code or HTML.
+    r"""A cell in which nothing is Markdown: no emphasis, link, image, code or HTML, and nobody is mentioned.
 
-    >>> print(markdown_text("![x](http://a.b)"), markdown_text("item_knn"))
-    \!\[x\](http://a.b) item\_knn
+    >>> print(markdown_text("![x](a.b)"), markdown_text("item_knn"), markdown_text("ndcg@10"))
+    \!\[x\](a.b) item\_knn ndcg@10
+    >>> markdown_text("@everyone https://a.b")
+    '@\u200beveryone https:\u200b//a.b'
     """
-    return re.sub(r"([|\\`*_<!\[\]])", r"\\\1", format_cell(value))
+    # No escape keeps the sites that show Markdown from linking these; a space without width does.
+    text = _LINKED.sub(lambda found: f"{found[0]}\u200b", format_cell(value))
+    return re.sub(r"([|\\`*_<!\[\]])", r"\\\1", text)
 
 
 def latex(columns: Columns) -> str:

@@ -232,7 +232,8 @@ def watch_board(
     """Write the board again whenever a result comes, changes or goes, without an end.
 
     The page is replaced at once or not at all. A file that could not be opened, such as one that is still
-    being written, is tried again when its time or size has changed.
+    being written, is tried again when its time or size has changed; so is a folder that is gone for a moment,
+    as while another takes its place.
 
     Args:
         path: the file to write.
@@ -248,7 +249,13 @@ def watch_board(
     target.parent.mkdir(parents=True, exist_ok=True)
     first = True
     while True:
-        if stored.look() or first:
+        has_changed = False
+        try:
+            has_changed = stored.look()
+        except OSError:  # the folder is gone for a moment
+            if first:
+                raise
+        if has_changed or first:
             text = board_html(
                 stored.runs,
                 stored.unopened,

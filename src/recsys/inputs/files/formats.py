@@ -260,11 +260,16 @@ def open_file(path: str | os.PathLike[str]) -> FileContent:
     return source
 
 
-def refuse_device(path: Path) -> None:
-    """Raise an OSError, as for any file that cannot be read, for a device: /dev/zero has no end."""
+def refuse_device(path: Path, *, pipes: bool = True) -> None:
+    """Raise an OSError, as for any file that cannot be read, for a device: /dev/zero has no end.
+
+    Without `pipes` also for a pipe that has a name, as it waits for a writer; a shell's <(…) has one.
+    """
     mode = path.stat().st_mode
     if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
         raise OSError(errno.ENODEV, "it is a device, not a file", str(path))
+    if not pipes and stat.S_ISFIFO(mode) and path.parts[:2] not in (("/", "dev"), ("/", "proc")):
+        raise OSError(errno.ENODEV, "it is a pipe, not a file", str(path))
 
 
 def file_sha256(path: str | os.PathLike[str]) -> str:
@@ -274,7 +279,7 @@ def file_sha256(path: str | os.PathLike[str]) -> str:
         FileError: it is missing or cannot be read.
     """
     try:
-        refuse_device(Path(path))
+        refuse_device(Path(path), pipes=False)
         with Path(path).open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
@@ -284,13 +289,13 @@ def file_sha256(path: str | os.PathLike[str]) -> str:
 
 
 def read_text_file(path: str | os.PathLike[str], encoding: str = "utf-8") -> str:
-    """The text of a small file, such as a saved result or a protocol, or of a pipe.
+    """The text of a small file, such as a saved result or a protocol, or of a pipe that a shell made.
 
     Raises:
         FileError: it is missing, cannot be read, or is not in that encoding.
     """
     try:
-        refuse_device(Path(path))
+        refuse_device(Path(path), pipes=False)
         return Path(path).read_text(encoding=encoding)
     except OSError as error:
         raise read_error(str(path), error) from error
