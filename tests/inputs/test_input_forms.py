@@ -130,3 +130,19 @@ def test_a_format_that_holds_no_table_is_named(tmp_path, name):
     with pytest.raises(UnknownNameError, match=f"unknown format of a table '{name}'") as caught:
         read_table(tmp_path / "pairs.csv", format=name)
     assert "parquet" in str(caught.value)
+
+
+def test_tensors_without_values_are_refused():
+    """The device "meta" knows shapes only: NumPy cannot have what is not there."""
+    torch = pytest.importorskip("torch")
+    empty, ids = torch.empty(3, 4, device="meta"), torch.zeros((3, 4), dtype=torch.long, device="meta")
+    for attempt in (
+        lambda: recsys.evaluate(recsys.Scores(empty), {0: [1]}, ["mrr"]),
+        lambda: recsys.evaluate(recsys.Factors(empty, empty), {0: [1]}, ["mrr"]),
+        lambda: recsys.evaluate(ids, {0: [1]}, ["mrr"]),
+        lambda: recsys.evaluate({0: ids[0]}, {0: [1]}, ["mrr"]),
+        lambda: recsys.evaluate({0: [1, 2]}, {0: [1]}, ["ild@2"], embeddings=empty),
+    ):
+        with pytest.raises(recsys.errors.InputError, match="on the device 'meta'") as caught:
+            attempt()
+        assert caught.value.hint

@@ -22,6 +22,7 @@ from recsys.inputs.ids import (
     object_array,
     refuse_inexact_floats,
     refuse_masked,
+    refuse_meta,
 )
 from recsys.inputs.rows import Rows, no_rows, refuse_negative_grades, to_interactions, to_lists
 from recsys.types import Array, Codes, Ids, Interactions, Lists
@@ -380,6 +381,7 @@ def as_array(values: Any) -> Array:
     [1, 2]
     """
     refuse_masked(values)
+    refuse_meta(values)
     if hasattr(values, "detach"):
         values = values.detach().cpu()
         values = values.float() if str(values.dtype) == "torch.bfloat16" else values

@@ -430,8 +430,18 @@ def refuse_masked(values: Any, *, table: str | None = None) -> None:
         )
 
 
+def refuse_meta(values: Any) -> None:
+    """Raise an error for a tensor of torch's device "meta"."""
+    if getattr(values, "is_meta", False):
+        raise InputError(
+            "a tensor on the device 'meta' has a shape and no values.",
+            hint="Load the values first, as with module.to_empty(device='cpu') and load_state_dict.",
+        )
+
+
 def refuse_inexact_floats(values: Any, *, table: str, column: str) -> None:
     """Raise an error if ids came as floats of so few bits that two ids may have become one."""
+    refuse_meta(values)
     dtype = str(getattr(values, "dtype", "")).removeprefix("torch.")
     bits = _ID_BITS.get(dtype)
     if bits is None or not len(values) or not bool((abs(values) >= 2**bits).any()):

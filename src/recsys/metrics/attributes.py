@@ -18,7 +18,14 @@ import numpy as np
 from recsys.errors import ColumnError, InputError, NotDefinedError, RecsysWarning, warn
 from recsys.inputs import read_interactions, read_lists
 from recsys.inputs.containers import as_array
-from recsys.inputs.ids import encode, ids_from_sequence, ids_to_array, object_array, refuse_masked
+from recsys.inputs.ids import (
+    encode,
+    ids_from_sequence,
+    ids_to_array,
+    object_array,
+    refuse_masked,
+    refuse_meta,
+)
 from recsys.types import (
     Array,
     Bool,
@@ -212,6 +219,7 @@ def read_vectors(data: Any, *, table: str) -> Vectors:
 
 def _as_matrix(data: Any, table: str) -> Array:
     refuse_masked(data, table=table)
+    refuse_meta(data)
     try:
         matrix = as_array(data)
     except InputError as error:

@@ -22,6 +22,7 @@ import numpy as np
 
 from recsys.errors import InputError, MissingExtraError, UnknownNameError
 from recsys.inputs.containers import as_array
+from recsys.inputs.ids import refuse_meta
 from recsys.ranks.sources.factors import Factors
 from recsys.ranks.sources.scores import Scores
 from recsys.ranks.sources.source import read_row_ids
@@ -358,6 +359,7 @@ class _Forward:
                 f"{type(self.model).__name__} gave {received} for {n} pairs.",
                 hint=f"A model gives one score per pair: shape ({n},) or ({n}, 1).",
             )
+        refuse_meta(out)
         flat = out.detach().reshape(-1)
         if flat.dtype in (torch.float16, torch.bfloat16):
             flat = flat.float()  # exact; NumPy has no bfloat16
