@@ -64,6 +64,8 @@ def test_a_thread_waits_for_plugins_that_another_is_loading(monkeypatch):
     registry = Registry("metric", "recsys.metrics")
 
     class Slow:
+        name, value, dist = "slow", "slow", None
+
         def load(self):
             loading.set()
             go_on.wait(0.5)
