@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
@@ -208,7 +208,29 @@ class _NestedNumbers(Generic[_Number]):
         return found, name
 
     @classmethod
-    def _of_frame(cls, df: Any, q_id_col: str, doc_id_col: str, score_col: str) -> Nested:
+    def from_dict(cls, d: Mapping[str, Mapping[str, _Number]], name: str | None = None) -> Self:
+        return cls(d, name)
+
+    @classmethod
+    def from_file(cls, path: str, kind: str | None = None, name: str | None = None) -> Self:
+        """Read .json, .trec, .txt, a gzipped TREC file, .parquet, or .lz4 of a run."""
+        kind = _file_kind(path, kind, cls.kinds)
+        if kind == "parquet":
+            return cls.from_parquet(path, name=name)
+        with read_errors_of(path):
+            content, name_in_file = cls._read(path, kind)
+            return cls(content, name_in_file if name is None else name)
+
+    @classmethod
+    def from_df(
+        cls,
+        df: Any,
+        q_id_col: str = "q_id",
+        doc_id_col: str = "doc_id",
+        score_col: str = "score",
+        name: str | None = None,
+    ) -> Self:
+        """From a pandas table with text ids, and whole numbers for Qrels or floats for a Run."""
         for column in (q_id_col, doc_id_col):
             if df[column].dtype.kind not in "OUT" and str(df[column].dtype) not in ("str", "string"):
                 raise TypeMismatchError(
@@ -221,7 +243,24 @@ class _NestedNumbers(Generic[_Number]):
                 f"column {score_col!r} is {df[score_col].dtype}.",
                 hint=f"Scores of a {cls.__name__} are {np.dtype(wanted)}: .astype({cls.number.__name__}).",
             )
-        return dataframe_to_dict(df, q_id_col, doc_id_col, score_col)
+        return cls(dataframe_to_dict(df, q_id_col, doc_id_col, score_col), name)
+
+    @classmethod
+    def from_parquet(
+        cls,
+        path: str,
+        q_id_col: str = "q_id",
+        doc_id_col: str = "doc_id",
+        score_col: str = "score",
+        pd_kwargs: Mapping[str, Any] | None = None,
+        name: str | None = None,
+    ) -> Self:
+        """From a Parquet file with these columns; `pd_kwargs` are those of pandas.read_parquet."""
+        import pandas as pd
+
+        with read_errors_of(path):
+            table = pd.read_parquet(path, **(pd_kwargs or {}))
+            return cls.from_df(table, q_id_col, doc_id_col, score_col, name)
 
     @property
     def size(self) -> int:
@@ -265,39 +304,6 @@ class Qrels(_NestedNumbers[int]):
         )
 
     @staticmethod
-    def from_dict(d: Mapping[str, Mapping[str, int]]) -> Qrels:
-        return Qrels(d)
-
-    @staticmethod
-    def from_file(path: str, kind: str | None = None) -> Qrels:
-        """Read .json, .trec, .txt, a gzipped TREC file or .parquet."""
-        kind = _file_kind(path, kind, Qrels.kinds)
-        with read_errors_of(path):
-            return Qrels.from_parquet(path) if kind == "parquet" else Qrels(Qrels._read(path, kind)[0])
-
-    @staticmethod
-    def from_df(
-        df: Any, q_id_col: str = "q_id", doc_id_col: str = "doc_id", score_col: str = "score"
-    ) -> Qrels:
-        """From a pandas table with text ids and whole numbers."""
-        return Qrels(Qrels._of_frame(df, q_id_col, doc_id_col, score_col))
-
-    @staticmethod
-    def from_parquet(
-        path: str,
-        q_id_col: str = "q_id",
-        doc_id_col: str = "doc_id",
-        score_col: str = "score",
-        pd_kwargs: Mapping[str, Any] | None = None,
-    ) -> Qrels:
-        """From a Parquet file with these columns; `pd_kwargs` are those of pandas.read_parquet."""
-        import pandas as pd
-
-        with read_errors_of(path):
-            table = pd.read_parquet(path, **(pd_kwargs or {}))
-            return Qrels.from_df(table, q_id_col, doc_id_col, score_col)
-
-    @staticmethod
     def from_ir_datasets(dataset_id: str) -> Qrels:
         """The qrels of a data set of the package ir_datasets, which may download it."""
         try:
@@ -333,47 +339,6 @@ class Run(_NestedNumbers[float]):
         self.nested = {query: self.nested.get(query, {}) for query in qrels.keys()}  # noqa: SIM118
         self.sort()
         return self
-
-    @staticmethod
-    def from_dict(d: Mapping[str, Mapping[str, float]], name: str | None = None) -> Run:
-        return Run(d, name)
-
-    @staticmethod
-    def from_file(path: str, kind: str | None = None, name: str | None = None) -> Run:
-        """Read .json, .trec, .txt, a gzipped TREC file, .parquet or .lz4."""
-        kind = _file_kind(path, kind, Run.kinds)
-        if kind == "parquet":
-            return Run.from_parquet(path, name=name)
-        with read_errors_of(path):
-            content, name_in_file = Run._read(path, kind)
-            return Run(content, name_in_file if name is None else name)
-
-    @staticmethod
-    def from_df(
-        df: Any,
-        q_id_col: str = "q_id",
-        doc_id_col: str = "doc_id",
-        score_col: str = "score",
-        name: str | None = None,
-    ) -> Run:
-        """From a pandas table with text ids and floats."""
-        return Run(Run._of_frame(df, q_id_col, doc_id_col, score_col), name)
-
-    @staticmethod
-    def from_parquet(
-        path: str,
-        q_id_col: str = "q_id",
-        doc_id_col: str = "doc_id",
-        score_col: str = "score",
-        pd_kwargs: Mapping[str, Any] | None = None,
-        name: str | None = None,
-    ) -> Run:
-        """From a Parquet file with these columns; `pd_kwargs` are those of pandas.read_parquet."""
-        import pandas as pd
-
-        with read_errors_of(path):
-            table = pd.read_parquet(path, **(pd_kwargs or {}))
-            return Run.from_df(table, q_id_col, doc_id_col, score_col, name)
 
     @staticmethod
     def from_ranxhub(id: str) -> Run:  # noqa: A002 - the name that ranx gives it
@@ -575,10 +540,8 @@ class Report(_Written):
                 score = self.format_score(self.results[model][metric])
                 if model == best[metric] and round(self.results[model][metric], self.rounding_digits) > 0:
                     score = rf"\textbf{{{score}}}"
-                raised, phantoms = (
-                    self.get_superscript_for_latex(model, metric),
-                    self.get_phantoms_for_latex(model, metric),
-                )
+                raised = self.get_superscript_for_latex(model, metric)
+                phantoms = self.get_phantoms_for_latex(model, metric)
                 cells.append(
                     score + (f"$^{{{raised}}}$" if raised else "")
                     + (rf"\hphantom{{$^{{{phantoms}}}$}}" if phantoms else "")
