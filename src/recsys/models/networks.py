@@ -15,7 +15,7 @@ import os
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -46,23 +46,39 @@ class _Network(torch.nn.Module):  # type: ignore[misc, unused-ignore]
         self.n_users, self.n_items = int(n_users), int(n_items)
         self.shape: dict[str, Any] = {"n_users": self.n_users, "n_items": self.n_items, **shape}
 
-    def _factors(self, kind: str) -> tuple[Array, Array]:
-        weights = {name: _to_numpy(tensor) for name, tensor in self.state_dict().items()}
-        return network_factors(kind, weights)
-
     def _embed(self, width: int) -> None:
         """Give every user and every item `width` factors."""
         self.users = _embedding(self.n_users, width, "users")
         self.items = _embedding(self.n_items, width, "items")
 
 
-class MF(_Network):
+class _Product(_Network):
+    """A network whose logits are the products of `user_factors` and `item_factors`."""
+
+    kind: ClassVar[str]
+
+    @property
+    def user_factors(self) -> Array:
+        return self._factors()[0]
+
+    @property
+    def item_factors(self) -> Array:
+        return self._factors()[1]
+
+    def _factors(self) -> tuple[Array, Array]:
+        weights = {name: _to_numpy(tensor) for name, tensor in self.state_dict().items()}
+        return network_factors(self.kind, weights)
+
+
+class MF(_Product):
     """Matrix factorisation: the logit is the product of the two factors.
 
     >>> model = MF(3, 5, factors=2)
     >>> model(torch.tensor([0, 2]), torch.tensor([4, 1])).shape
     torch.Size([2])
     """
+
+    kind = "mf"
 
     def __init__(self, n_users: int, n_items: int, *, factors: int = 8, seed: int = 0) -> None:
         super().__init__(n_users, n_items, factors=factors)
@@ -72,20 +88,14 @@ class MF(_Network):
     def forward(self, users: torch.Tensor, items: torch.Tensor) -> Any:
         return (self.users(users) * self.items(items)).sum(dim=-1)
 
-    @property
-    def user_factors(self) -> Array:
-        return self._factors("mf")[0]
-
-    @property
-    def item_factors(self) -> Array:
-        return self._factors("mf")[1]
-
 
 class BiasedMF(MF):
     """Matrix factorisation with a bias for every user, for every item, and one overall.
 
     As factors, the biases are two more columns: the user's beside a 1, and a 1 beside the item's.
     """
+
+    kind = "biased_mf"
 
     def __init__(self, n_users: int, n_items: int, *, factors: int = 8, seed: int = 0) -> None:
         super().__init__(n_users, n_items, factors=factors, seed=seed)
@@ -97,21 +107,15 @@ class BiasedMF(MF):
         product = super().forward(users, items)
         return product + self.user_bias(users)[..., 0] + self.item_bias(items)[..., 0] + self.bias
 
-    @property
-    def user_factors(self) -> Array:
-        return self._factors("biased_mf")[0]
 
-    @property
-    def item_factors(self) -> Array:
-        return self._factors("biased_mf")[1]
-
-
-class GMF(_Network):
+class GMF(_Product):
     """Generalised matrix factorisation: a learned weight for every factor of the product.
 
     The weights can be multiplied into either side: `user_factors` are the users times the weights, with the
     bias as one more column.
     """
+
+    kind = "gmf"
 
     def __init__(self, n_users: int, n_items: int, *, factors: int = 8, seed: int = 0) -> None:
         super().__init__(n_users, n_items, factors=factors)
@@ -125,14 +129,6 @@ class GMF(_Network):
 
     def forward(self, users: torch.Tensor, items: torch.Tensor) -> Any:
         return self.output(self.product(users, items))[..., 0]
-
-    @property
-    def user_factors(self) -> Array:
-        return self._factors("gmf")[0]
-
-    @property
-    def item_factors(self) -> Array:
-        return self._factors("gmf")[1]
 
 
 class MLP(_Network):

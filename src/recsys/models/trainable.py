@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import wraps
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -65,7 +66,29 @@ TRAINABLE: Registry[Trainable] = Registry("model to train", "recsys.trainable")
 def _trainable(
     name: str, summary: str, *trials: Mapping[str, Any], **facts: Any
 ) -> Callable[[Callable[..., Factors | Scores]], Callable[..., Factors | Scores]]:
-    return TRAINABLE.adding(lambda fit: Trainable(fit, trials, summary, **facts), name)
+    """Register a function of a history and its settings; it gets the seed if it has a parameter for it.
+
+    The history has the users who have items, and a code for every item of the catalogue.
+    """
+
+    def register(learn: Callable[..., Factors | Scores]) -> Callable[..., Factors | Scores]:
+        draws = "seed" in inspect.signature(learn).parameters
+
+        @wraps(learn)
+        def fit(
+            history: Interactions, *, catalogue: Sequence[Any] | None = None, seed: int = 0, **settings: Any
+        ) -> Factors | Scores:
+            return learn(_in_catalogue(history, catalogue), **({"seed": seed} if draws else {}), **settings)
+
+        TRAINABLE[name] = Trainable(fit, trials, summary, **facts)
+        return fit
+
+    return register
+
+
+def _trials(names: str, *rows: tuple[Any, ...]) -> list[dict[str, Any]]:
+    """Settings worth trying, of which each row has the values of these names."""
+    return [dict(zip(names.split(), row, strict=True)) for row in rows]
 
 
 def train_model(
@@ -205,12 +228,9 @@ def _by_popularity(history: Interactions, **weighting: Any) -> Factors:
 
 
 @_trainable("popularity", "What most users had.")
-def fit_popularity(
-    history: Interactions, *, catalogue: Sequence[Any] | None = None, seed: int = 0
-) -> Factors:
+def fit_popularity(history: Interactions) -> Factors:
     """The same ranking for everyone, users without a history too, by how often an item was taken."""
-    del seed
-    return _by_popularity(_in_catalogue(history, catalogue))
+    return _by_popularity(history)
 
 
 @_trainable(
@@ -222,8 +242,6 @@ def fit_popularity(
 def fit_recent(
     history: Interactions,
     *,
-    catalogue: Sequence[Any] | None = None,
-    seed: int = 0,
     half_life: float | str | None = None,
     unit: str | None = None,
     share: float = 0.1,
@@ -232,67 +250,53 @@ def fit_recent(
 
     Args:
         history: with times.
-        catalogue: all item ids.
-        seed: is not used.
         half_life: the age at which an event counts half: a length such as "7d", or a number in the unit of
             the times (dates: seconds).
         unit: what numeric times count since 1970 ("s", "ms", "us" or "ns"), where half_life is a length.
         share: without half_life, the half-life as a share of the time between the first and the last event.
     """
-    del seed
-    known = _in_catalogue(history, catalogue)
-    if half_life is None and known.times is not None:
+    if half_life is None and history.times is not None:
         from recsys.inputs.timestamps import to_seconds
 
         if not share > 0:
             raise InputError(f"share={share!r} is not a positive number.", hint="Such as 0.1.")
-        times = to_seconds(known.times)
+        times = to_seconds(history.times)
         # All at one time: every half-life gives the same counts.
         half_life = float(np.nanmax(times) - np.nanmin(times)) * share or 1.0
-    return _by_popularity(known, half_life=1.0 if half_life is None else half_life, unit=unit)
+    return _by_popularity(history, half_life=1.0 if half_life is None else half_life, unit=unit)
 
 
 @_trainable("random", "A random order of all items for each user.")
-def fit_random(history: Interactions, *, catalogue: Sequence[Any] | None = None, seed: int = 0) -> Scores:
+def fit_random(history: Interactions, *, seed: int = 0) -> Scores:
     """A random ranking for each user, those without a history too."""
     from recsys.models.baselines import shuffled
 
-    known = _in_catalogue(history, catalogue)
-    return shuffled(users=known.cases.values, item_ids=known.items.values, seed=seed).for_anybody()
+    return shuffled(users=history.cases.values, item_ids=history.items.values, seed=seed).for_anybody()
 
 
 @_trainable(
     "item-knn",
     "Items most like the user's own, by who had them.",
-    *(
-        {"neighbours": neighbours, "weighting": weighting, "shrinkage": shrinkage}
-        for neighbours, weighting, shrinkage in (
-            (200, "cosine", 0.0),
-            (100, "cosine", 20.0),
-            (200, "tf-idf", 0.0),
-            (20, "cosine", 0.0),
-            (200, "tf-idf", 20.0),
-            (100, "cosine", 0.0),
-            (100, "tf-idf", 0.0),
-            (200, "cosine", 100.0),
-        )
+    *_trials(
+        "neighbours weighting shrinkage",
+        (200, "cosine", 0.0),
+        (100, "cosine", 20.0),
+        (200, "tf-idf", 0.0),
+        (20, "cosine", 0.0),
+        (200, "tf-idf", 20.0),
+        (100, "cosine", 0.0),
+        (100, "tf-idf", 0.0),
+        (200, "cosine", 100.0),
     ),
 )
 def fit_item_knn(
-    history: Interactions,
-    *,
-    catalogue: Sequence[Any] | None = None,
-    seed: int = 0,
-    neighbours: int = 100,
-    weighting: str = "cosine",
-    shrinkage: float = 0.0,
+    history: Interactions, *, neighbours: int = 100, weighting: str = "cosine", shrinkage: float = 0.0
 ) -> Scores:
     """Item-based nearest neighbours; see `recsys.models.item_weights.knn_weights`."""
-    del seed
     from recsys.models.item_weights import knn_weights
 
     return _by_history(
-        _in_catalogue(history, catalogue),
+        history,
         lambda rows: knn_weights(rows, neighbours=neighbours, weighting=weighting, shrinkage=shrinkage),
         np.float64,
     )
@@ -310,22 +314,11 @@ def _ease_bytes(n_items: int) -> int:
     *({"regularisation": float(r)} for r in (500, 100, 2000, 50, 1000, 200, 5000, 10)),
     memory=_ease_bytes,
 )
-def fit_ease(
-    history: Interactions,
-    *,
-    catalogue: Sequence[Any] | None = None,
-    seed: int = 0,
-    regularisation: float = 500.0,
-) -> Scores:
+def fit_ease(history: Interactions, *, regularisation: float = 500.0) -> Scores:
     """EASE in closed form; see `recsys.models.item_weights.ease_weights`."""
-    del seed
     from recsys.models.item_weights import ease_weights
 
-    return _by_history(
-        _in_catalogue(history, catalogue),
-        lambda rows: ease_weights(rows, regularisation=regularisation),
-        np.float32,
-    )
+    return _by_history(history, lambda rows: ease_weights(rows, regularisation=regularisation), np.float32)
 
 
 def _by_history(history: Interactions, learn: Callable[[Any], Any], dtype: Any) -> Scores:
@@ -342,25 +335,22 @@ def _by_history(history: Interactions, learn: Callable[[Any], Any], dtype: Any) 
 @_trainable(
     "als",
     "Factors by alternating least squares (implicit).",
-    *(
-        {"factors": factors, "regularisation": regularisation, "alpha": alpha}
-        for factors, regularisation, alpha in (
-            (64, 0.05, 1.0),
-            (128, 10.0, 1.0),
-            (32, 0.05, 1.0),
-            (128, 30.0, 3.0),
-            (64, 10.0, 1.0),
-            (64, 10.0, 3.0),
-            (128, 0.05, 1.0),
-            (128, 30.0, 10.0),
-        )
+    *_trials(
+        "factors regularisation alpha",
+        (64, 0.05, 1.0),
+        (128, 10.0, 1.0),
+        (32, 0.05, 1.0),
+        (128, 30.0, 3.0),
+        (64, 10.0, 1.0),
+        (64, 10.0, 3.0),
+        (128, 0.05, 1.0),
+        (128, 30.0, 10.0),
     ),
     extra="implicit",
 )
 def fit_als(
     history: Interactions,
     *,
-    catalogue: Sequence[Any] | None = None,
     seed: int = 0,
     factors: int = 64,
     regularisation: float = 0.05,
@@ -372,7 +362,7 @@ def fit_als(
 
     return _factors(
         als,
-        _in_catalogue(history, catalogue),
+        history,
         factors=factors,
         seed=seed,
         regularization=regularisation,
@@ -384,30 +374,22 @@ def fit_als(
 @_trainable(
     "bpr",
     "Factors by Bayesian pairwise ranking (implicit).",
-    *(
-        {
-            "factors": factors,
-            "learning_rate": rate,
-            "regularisation": regularisation,
-            "iterations": iterations,
-        }
-        for factors, rate, regularisation, iterations in (
-            (64, 0.02, 0.01, 50),
-            (64, 0.05, 0.01, 50),
-            (128, 0.02, 0.03, 100),
-            (32, 0.05, 0.01, 50),
-            (128, 0.02, 0.01, 50),
-            (64, 0.1, 0.01, 50),
-            (64, 0.01, 0.01, 100),
-            (128, 0.05, 0.01, 100),
-        )
+    *_trials(
+        "factors learning_rate regularisation iterations",
+        (64, 0.02, 0.01, 50),
+        (64, 0.05, 0.01, 50),
+        (128, 0.02, 0.03, 100),
+        (32, 0.05, 0.01, 50),
+        (128, 0.02, 0.01, 50),
+        (64, 0.1, 0.01, 50),
+        (64, 0.01, 0.01, 100),
+        (128, 0.05, 0.01, 100),
     ),
     extra="implicit",
 )
 def fit_bpr(
     history: Interactions,
     *,
-    catalogue: Sequence[Any] | None = None,
     seed: int = 0,
     factors: int = 64,
     learning_rate: float = 0.02,
@@ -422,7 +404,7 @@ def fit_bpr(
 
     return _factors(
         bpr,
-        _in_catalogue(history, catalogue),
+        history,
         factors=factors,
         seed=seed,
         learning_rate=learning_rate,
