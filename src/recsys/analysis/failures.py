@@ -117,11 +117,9 @@ def worst_users(
 
     The arguments are those of failure_cases.
     """
-    evaluation = evaluation_of(evaluation)
-    name = next(iter(evaluation)) if metric is None else metric
-    train_rows, truth_rows = read_interactions(train, table="train"), read_interactions(truth)
-    users = _user_frame(evaluation, name, train_rows, truth_rows, niche_item)
-    return _worst_with_reasons(users, cold_user, niche_item, most, lower=lower_is_better(evaluation, name))
+    return failure_cases(
+        evaluation, train, truth, metric=metric, cold_user=cold_user, niche_item=niche_item, most=most
+    ).worst
 
 
 def _user_frame(
