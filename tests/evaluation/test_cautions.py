@@ -814,6 +814,11 @@ class TestChance:
         )
         assert codes(result) == ["training_items_ranked"]
 
+    def test_lists_that_end_with_their_hit_are_no_order_in_reverse(self):
+        lengths = np.random.default_rng(1).integers(1, 11, size=1000)
+        lists = {u: [*range(-n, 0), u] for u, n in enumerate(lengths.tolist())}
+        assert recsys.evaluate(lists, {u: [u] for u in lists}, ["ndcg@10"]).cautions == ()
+
     def test_a_rank_in_the_wrong_direction(self):
         shop = Shop(3, n_users=1000)
         ranks = shop.good.assign(rank=20 + shop.good["score"].astype(int))[["user", "item", "rank"]]

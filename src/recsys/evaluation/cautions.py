@@ -582,16 +582,16 @@ def truth_leads_every_list(sample: SampledUsers) -> str | None:
 def worse_than_chance(sample: SampledUsers) -> str | None:
     """Ready lists find less than random ones would, or find it at their ends, as if in reverse.
 
-    The relevant items they hold are on average beyond 60% of their length, by six standard errors; or they
-    hold fewer than half as many as random lists of the items shown, by six standard errors.
+    The relevant items they hold are on average beyond 60% of the longest list, or they hold fewer than half
+    as many as random lists of the items shown; both by six standard errors.
 
     Silent: fewer than 100 users have a list and relevant items; another caution explains it (ids that are
     off by one, training items, a truth of training items).
     """
     hits, sizes = sample.hits, np.diff(sample.places.indptr)
-    depth = (hits.data - 0.5) / np.repeat(sizes, np.diff(hits.indptr)) if hits.nnz else np.zeros(1)
+    depth = (hits.data - 0.5) / sizes.max() if hits.nnz else np.zeros(1)
     if depth.mean() > 0.6 and (depth.mean() - 0.5) * math.sqrt(12 * hits.nnz) > 6:
-        where = f"on average at {depth.mean():.0%} of the length of the lists, by chance at 50%"
+        where = f"on average at {depth.mean():.0%} of the length of the lists, by chance at 50% at most"
         return f"relevant items are {where}: are the scores distances, or the ranks in reverse?"
     shown = _per_item(sample.places) > 0
     by_chance = float(sizes @ ((sample.truth != 0) @ shown.astype(np.int64))) / shown.sum()
@@ -631,8 +631,8 @@ def everybody_has_a_hit(sample: SampledUsers) -> str | None:
     """Every user has a hit, and that is not the model's doing: the lists or the users were selected.
 
     Every relevant item is in its list, and what else the lists hold is drawn at random: only sampled
-    candidates were ranked. Or at least 10 users, and 2%, have their first hit in the last fifth of their
-    list, so that others must have had theirs beyond its end: they were left out.
+    candidates were ranked. Or half of the lists have the same greatest length, and at least 10 users, and 2%,
+    have their first hit in the last fifth of it, so that others must have theirs beyond: they were left out.
 
     Silent: fewer than 100 users have a list and relevant items; the lists hold 90% of all items or more; a
     model whose first hits are further up; another caution explains it.
@@ -646,8 +646,11 @@ def everybody_has_a_hit(sample: SampledUsers) -> str | None:
         what = f"all relevant items of {sample.n_users:,} users, and others at random"
         return f"the lists hold {what}: values of sampled candidates are far too high; rank all items"
     first = np.minimum.reduceat(hits.data, hits.indptr[:-1])
-    n_late = int(np.count_nonzero((first > 0.8 * sizes) & (sizes >= 5)))
-    if n_late < max(10, 0.02 * len(first)):
+    n_late, are_cut = (
+        int(np.count_nonzero(first > 0.8 * sizes.max())),
+        2 * (sizes == sizes.max()).sum() >= len(first),
+    )
+    if n_late < max(10, 0.02 * len(first)) or sizes.max() < 5 or not are_cut:
         return None
     who = f"all {sample.n_users:,} users have a hit, {n_late:,} of them only in the last fifth of their list"
     return f"{who}: users without a hit seem to be left out, which raises every value"
