@@ -109,7 +109,7 @@ def evaluate_command(
     is_model = bool(factors) or is_model_path(lists)
     unseen = shared_options.seen_file(seen, train, is_model=is_model, quiet=quiet)
     stdin = "-" in (lists, truth, unseen)
-    files = beyond.adapt(files, per_user=per_user is not None, bounds=bounds, stdin=stdin)
+    beyond.check(files, per_user=per_user is not None, bounds=bounds, stdin=stdin)
     for option, path in (("per-user", per_user), ("save", save)):
         if path is not None:
             check_target(path, option, inputs=(*inputs, *(factors or ())))

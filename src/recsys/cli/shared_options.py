@@ -6,13 +6,15 @@ which turn them into what the library takes. Metrics and conventions are checked
 
 from __future__ import annotations
 
+import glob
+import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
-from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from recsys.cli.error_messages import note
@@ -166,12 +168,12 @@ class MemoryOptions:
     per_user_to: str | None
     checkpoint: str | None
 
-    def adapt(self, files: FileOptions, *, per_user: bool, bounds: bool, stdin: bool) -> FileOptions:
-        """How files are read: with --memory as they store their ids. Options that do not fit are refused."""
+    def check(self, files: FileOptions, *, per_user: bool, bounds: bool, stdin: bool) -> None:
+        """Refuse options that do not fit."""
         if self.memory is None:
             if self.per_user_to is not None or self.checkpoint is not None:
                 raise click.UsageError("--per-user-to and --checkpoint go with --memory SIZE.")
-            return files
+            return
         for option, is_given, instead in (
             ("--per-user", per_user, "--per-user-to FOLDER keeps the values per user"),
             ("--bounds", bounds, "bounds need all lists at once"),
@@ -181,8 +183,6 @@ class MemoryOptions:
         ):
             if is_given:
                 raise click.UsageError(f"{option} does not go with --memory: {instead}.")
-        is_default = click.get_current_context().get_parameter_source("ids") is ParameterSource.DEFAULT
-        return replace(files, ids="auto") if is_default else files
 
     def keywords(self, files: FileOptions) -> dict[str, Any]:
         """Keywords of evaluate, with those for files that it reads itself; none without --memory."""
@@ -320,9 +320,22 @@ def column_option(role: str, what: str) -> Callable[[Any], Any]:
     return click.option(f"--{role}", metavar="COLUMN", help=f"Column of the {what}.")
 
 
+def _stored_ids(ctx: click.Context, _: click.Parameter, value: str | None) -> str:
+    """How ids are read where --ids does not say; what was typed is known by then, and names the files."""
+    if value is not None:
+        return value
+    from recsys.inputs.files.reader import stored_ids
+
+    given = [one if isinstance(one, tuple) else (one,) for one in ctx.params.values()]
+    texts = [str(one) for several in given for one in several if isinstance(one, str | Path)]
+    paths = [text for text in texts if os.path.exists(text) or glob.has_magic(text)]  # noqa: PTH110 - long names
+    return stored_ids(*paths) or "str"
+
+
 ids_option = click.option(
-    "--ids", type=click.Choice(["str", "int", "auto"]), default="str", show_default=True,
-    help="Read ids as text or as whole numbers; auto: as the file stores them.",
+    "--ids", type=click.Choice(["str", "int", "auto"]), callback=_stored_ids,
+    help="Read ids as text, as whole numbers, or (auto) as the file stores them; by default auto if all "
+         "files are Parquet or Arrow, otherwise str.",
 )  # fmt: skip
 
 
@@ -367,7 +380,7 @@ memory_options = gather_options(
     click.option(
         "--memory", metavar="SIZE",
         help="Such as 1GB: evaluate Parquet or CSV files, or factors, piece by piece, with at most so much "
-             "memory on top of what Python takes; ids are read as they are stored.",
+             "memory on top of what Python takes.",
     ),
     click.option("--per-user-to", metavar="FOLDER",
                  help="With --memory, keep the values per user here, for compare, gate and report."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from recsys.conventions.decisions import AnyConventions, Conventions
@@ -81,9 +82,9 @@ def evaluate(
             "popularity", "cold_item", "item_age" (built from train), or a column of users or items.
         columns: column names if detection fails: {"user": "uid", "item": "sku"}, or one such mapping under
             "lists" and one under "truth".
-        ids: how the ids of files are read: "str" (the default) as text, "int" as whole numbers, "auto" (the
-            default with memory=) as the file stores them: numbers of Parquet and Arrow files stay numbers,
-            ids of text files stay text.
+        ids: how the ids of files are read: "str" as text, "int" as whole numbers, "auto" as the file stores
+            them: numbers of Parquet and Arrow files stay numbers, ids of text files stay text. The default is
+            "auto" where all files are Parquet or Arrow, otherwise "str", so that files always match.
             The ids of data in memory keep their type. `result.notes["ids"]` says what they are.
         catalogue: all item ids, or their number, for metrics and conventions that need them.
         seen: what each user had already: never recommended by factors and scores; with ready lists it only
@@ -172,6 +173,13 @@ def evaluate(
         progress=progress,
         cautions=cautions,
     )
+    tables = (lists, truth, seen, eligible, train, reference)
+    if ids is None and any(isinstance(table, str | os.PathLike) for table in tables):
+        from recsys.inputs.files.reader import stored_ids
+
+        # In memory, text is the default of files alone; tables beside them keep their type.
+        stored = stored_ids(*tables)
+        options = replace(options, ids=stored if memory is not None or stored == "auto" else None)
     if memory is None and per_user is None and checkpoint is None:
         inputs = CommonInputs(metrics, options)
         if _are_nested_dicts(lists, truth):

@@ -12,10 +12,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, overload
 
-from recsys.errors import FileError, UnknownNameError
+from recsys.errors import FileError, RecsysError, UnknownNameError
 from recsys.inputs.files import columnar, json_records  # noqa: F401 - with text, they register their formats
 from recsys.inputs.files.atomic_write import write_bytes
-from recsys.inputs.files.formats import FORMATS, ROLES, FileContent, ReadOptions, format_by_magic, open_file
+from recsys.inputs.files.formats import (
+    FORMATS,
+    ROLES,
+    FileContent,
+    ReadOptions,
+    files_of,
+    format_by_magic,
+    open_file,
+)
 from recsys.inputs.frames import as_frame
 from recsys.inputs.ids import ID_KINDS, IdKind
 from recsys.types import Interactions, Lists
@@ -106,6 +114,27 @@ def detect_format(source: FileContent) -> str:
         if entry.recognises is not None and entry.recognises(source.head):
             return entry.name
     return candidates[0].name if candidates else "csv"
+
+
+def stored_ids(*paths: Any) -> IdKind | None:
+    """How the ids of several files are read by default: as stored if each stores types, otherwise as text.
+
+    None where nothing is a path. A path that cannot be opened decides nothing: whatever reads it says why.
+    """
+    named = [path for path in paths if isinstance(path, str | os.PathLike)]
+    if not named:
+        return None
+    return "auto" if all(map(_stores_types, named)) else "str"
+
+
+def _stores_types(path: str | os.PathLike[str]) -> bool:
+    """Whether a file, or the first one of several, tells numbers from text."""
+    if str(path) == "-":  # standard input can be read once
+        return False
+    try:
+        return FORMATS[detect_format(open_file(files_of(path)[0]))].typed
+    except (RecsysError, OSError, ValueError):
+        return True
 
 
 def read_table(
