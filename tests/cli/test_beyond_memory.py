@@ -63,10 +63,15 @@ def test_files_are_evaluated_piece_by_piece(run, tmp_path):
 
 def test_ids_are_those_of_the_files_unless_named(run):
     for ids, kind in (((), "int"), (("--ids", "str"), "str"), (("--ids", "int"), "int")):
-        done = run("lists", "truth.parquet", *MEMORY, *ids, "--save", "out.json", "-q")
-        assert (done.exit_code, done.stderr) == (0, ""), done.output
-        assert recsys.load("out.json").notes["ids"] == {"user": kind, "item": kind}
-    mixed = run("lists", "truth.csv", *MEMORY)  # numbers on one side, text on the other
+        for memory in (MEMORY, ()):
+            done = run("lists", "truth.parquet", *memory, *ids, "--save", "out.json", "-q")
+            assert (done.exit_code, done.stderr) == (0, ""), done.output
+            assert recsys.load("out.json").notes["ids"] == {"user": kind, "item": kind}
+    for memory in (MEMORY, ()):  # where one file is text, all ids are
+        mixed = run("lists", "truth.csv", *memory, "--save", "out.json", "-q")
+        assert (mixed.exit_code, mixed.stderr) == (0, "")
+        assert recsys.load("out.json").notes["ids"] == {"user": "str", "item": "str"}
+    mixed = run("lists", "truth.csv", *MEMORY, "--ids", "auto")  # numbers on one side, text on the other
     assert mixed.exit_code == 3
     assert "--ids str" in mixed.stderr
 

@@ -237,6 +237,8 @@ def test_a_format_of_another_package_is_found_everywhere(put, tmp_path, monkeypa
         read_file(put("lists", content))
 
     class EntryPoint:
+        name, dist = "arrows", None
+
         @staticmethod
         def load():
             add_format(entry)

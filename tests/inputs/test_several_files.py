@@ -388,10 +388,13 @@ def test_ids_of_files_are_read_as_asked(tmp_path):
         return result, result.notes["ids"]
 
     for lists, truth in (("text", "truth.csv"), ("typed", "truth.parquet"), ("text", "truth.parquet")):
-        for ids in (None, "str"):
-            result, noted = evaluate(lists, truth, ids)
-            assert dict(result) == dict(by_text)
-            assert noted == {"user": "str", "item": "str"}
+        result, noted = evaluate(lists, truth, "str")
+        assert dict(result) == dict(by_text)
+        assert noted == {"user": "str", "item": "str"}
+        stores_types = (lists, truth) == ("typed", "truth.parquet")
+        result, noted = evaluate(lists, truth, None)
+        assert dict(result) == dict(by_number if stores_types else by_text)
+        assert set(noted.values()) == {"int" if stores_types else "str"}
         result, noted = evaluate(lists, truth, "int")
         assert dict(result) == dict(by_number)
         assert noted == {"user": "int", "item": "int"}

@@ -11,7 +11,6 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import wraps
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
@@ -326,8 +325,10 @@ def _stored_ids(ctx: click.Context, _: click.Parameter, value: str | None) -> st
         return value
     from recsys.inputs.files.reader import stored_ids
 
-    given = [one if isinstance(one, tuple) else (one,) for one in ctx.params.values()]
-    texts = [str(one) for several in given for one in several if isinstance(one, str | Path)]
+    # Outputs are a Path, and the two folders of --memory.
+    given = [one for name, one in ctx.params.items() if name not in ("per_user_to", "checkpoint")]
+    several = [one if isinstance(one, tuple) else (one,) for one in given]
+    texts = [text for one in several for text in one if isinstance(text, str)]
     paths = [text for text in texts if os.path.exists(text) or glob.has_magic(text)]  # noqa: PTH110 - long names
     return stored_ids(*paths) or "str"
 
