@@ -293,7 +293,11 @@ def warn(category: type[Warning], text: str) -> None:
             kept.append((category, text))
             return
     level, frame = 1, inspect.currentframe()
-    while frame is not None and str(frame.f_globals.get("__name__")).split(".")[0] == "recsys":
+    # A `with` of ours that warns at its end is called by contextlib.
+    while frame is not None and str(frame.f_globals.get("__name__")).split(".")[0] in (
+        "recsys",
+        "contextlib",
+    ):
         level, frame = level + 1, frame.f_back
     # Python remembers every text it has shown for a module, and ours have numbers in them.
     shown = {} if frame is None else frame.f_globals.get("__warningregistry__", {})

@@ -54,7 +54,7 @@ def test_evaluate_prints_what_the_library_prints(run, tmp_path):
 
 def test_cautions_are_printed_kept_and_silenced_by_code(run, tmp_path):
     (tmp_path / "two.csv").write_text("user_id,item_id,rank\nann,a,1\nann,b,2\nbob,b,1\nbob,d,2\n")
-    arguments = ("evaluate", "two.csv", "truth.csv", "-m", "recall@9")
+    arguments = ("evaluate", "two.csv", "truth.csv", "-m", "recall@20")
     shown = run(*arguments)
     assert "[k_beyond_lists]" in shown.stdout
     assert "--set relevant_from" in shown.stdout  # the words of the command

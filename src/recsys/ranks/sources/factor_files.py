@@ -5,6 +5,7 @@ They are easily exchanged, so the row counts are checked against the metadata be
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -37,9 +38,9 @@ class FactorPair(NamedTuple):
 def find_factors(source: Path, name: str | None = None) -> tuple[FactorPair, dict[str, Array]]:
     """The two matrices in a file or a folder, and every array beside them, such as the ids of their rows."""
     files = [source]
-    if source.is_dir():
+    if os.path.isdir(source):  # noqa: PTH112 - False where a name is too long
         files = sorted(file for file in source.iterdir() if file.suffix.lower() in SUFFIXES)
-    elif not source.is_file():
+    elif not os.path.isfile(source):  # noqa: PTH113
         raise MissingFileError(
             f"there is no model at {source}.", hint="Name a folder, or a file of matrices."
         )
