@@ -460,7 +460,7 @@ def test_the_name_a_result_was_saved_under_stands(run):
 
 
 def test_the_report_of_a_comparison_is_about_that_comparison(run):
-    arguments = ("compare", "old.csv", "new.csv", "--truth", "truth.csv", "--baseline", "old", "-m", "hit@9")
+    arguments = ("compare", "old.csv", "new.csv", "--truth", "truth.csv", "--baseline", "old", "-m", "hit@20")
     done = run(*arguments, "--statistic", "wilcoxon", "--report", "page.html")
     assert done.exit_code == 0, done.output
     page = Path("page.html").read_text(encoding="utf-8")

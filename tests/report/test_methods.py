@@ -146,7 +146,7 @@ def test_lists_and_sampled_candidates_claim_no_catalogue():
 
 def test_cautions_and_ratings(world):
     lists = {user: [user + 1, user + 2, user + 3] for user in range(5)}
-    short = recsys.evaluate(lists, {0: {2}, 4: {9}}, ["recall@10"])
+    short = recsys.evaluate(lists, {0: {2}, 4: {9}}, ["recall@20"])
     assert [what for what in short.methods().to_add if what.startswith("an answer to this caution: ")]
     table = pd.DataFrame({"user": [1, 1, 2], "item": [1, 2, 1], "rating": [4, 3, 5], "prediction": [4, 4, 4]})
     rated = str(recsys.evaluate_ratings(table, metrics=["rmse"]).methods())
