@@ -248,7 +248,7 @@ def test_hints_name_parameters_that_exist():
         cf_evaluation.coverage({0: [1, 2, 3]}, 2)
     with pytest.raises(ValueError, match=r"num_users=N"):
         cf_evaluation.NoveltyMetric().compute([1], [5, 7], 3)
-    with pytest.raises(InputError, match="item 77 of exclude_items"):
+    with pytest.raises(InputError, match="item 77 of the excluded items"):
         cf_evaluation.PopularityBaseline([1, 2, 3]).recommend(0, 2, exclude_items={77})
 
 

@@ -83,6 +83,10 @@ def activity_of(ids: Array, counts: Any) -> Int:
     is_mapping = hasattr(counts, "items") and not hasattr(counts, "columns") and not hasattr(counts, "indptr")
     if not (is_mapping and all(isinstance(n, numbers) for n in dict(counts).values())):
         return count_entries(read_interactions(counts, table="train"), Ids(ids))
+    if not np.isfinite([float(n) for n in dict(counts).values()]).all():
+        raise InputError(
+            "the counts hold NaN or an infinite number.", hint="Leave out users without a count."
+        )
     by_user = {(k.item() if isinstance(k, np.generic) else k): int(v) for k, v in counts.items()}
     users = ids_from_sequence(list(by_user), table="counts", column="user")
     known, _ = encode(users, table="counts", column="user")

@@ -94,7 +94,9 @@ def check_confidence(confidence: float) -> None:
 def check_alpha(alpha: float) -> None:
     """Refuse an error rate that is not between 0 and 1."""
     if not (is_number(alpha) and 0.0 < alpha < 1.0):
-        raise InputError(f"alpha must lie between 0 and 1, got {alpha!r}.", hint="Try 0.05.")
+        raise InputError(
+            f"alpha, the level of significance, must lie between 0 and 1, got {alpha!r}.", hint="Try 0.05."
+        )
 
 
 @dataclass(frozen=True)

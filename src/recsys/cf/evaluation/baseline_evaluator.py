@@ -13,11 +13,9 @@ import numpy as np
 
 from recsys.analysis import number_summary
 from recsys.cf.evaluation import translation
-from recsys.cf.evaluation.arguments import explain_all
 from recsys.errors import InputError
 from recsys.evaluation.evaluate import recommend
 from recsys.evaluation.results import Evaluation
-from recsys.inputs.containers import as_array
 from recsys.inputs.ids import encode, ids_from_sequence
 from recsys.models import baselines
 from recsys.models.rerankers import cosine_matrix
@@ -37,7 +35,7 @@ class BaselineRecommender(translation.StandardEvaluator):
 
     def __init__(self, name: str, num_items: int) -> None:
         self.name = name
-        self.num_items = int(num_items)
+        self.num_items = translation.cutoff(num_items, "num_items")
 
     @abstractmethod
     def recommend(self, user_idx: Any, k: int = 10, exclude_items: Iterable[Any] | None = None) -> list[Any]:
@@ -56,7 +54,7 @@ class BaselineRecommender(translation.StandardEvaluator):
             else translation.mapping_by_user(user_exclude_items, "user_exclude_items")
         )
         return {
-            user: list(self.recommend(user, k, excluded.get(user)))
+            user: list(self.recommend(user, translation.cutoff(k), excluded.get(user)))
             for user in translation.id_list(user_indices)
         }
 
@@ -115,7 +113,7 @@ class _RankedBaseline(BaselineRecommender):
         history = translation.read_history(excluded)
         source = self.source(users, history)
         known = users[np.isin(users, source.user_rows.ids.values)]
-        with translation.document_words(self._id_advice):
+        with translation.document_words(self._id_advice, seen="the excluded items"):
             lists = recommend(source, translation.cutoff(k), users=known, seen=history)
         return translation.lists_for_users(lists, user_ids)
 
@@ -237,14 +235,15 @@ class ItemSimilarityBaseline(_RankedBaseline):
         aggregation: str = "mean",
         name: str = "item similarity",
     ) -> None:
+        what = "similarity" if item_embeddings is None else "embeddings"
         matrix = similarity_matrix if item_embeddings is None else item_embeddings
         if matrix is None or (similarity_matrix is not None and item_embeddings is not None):
             raise InputError("item similarity needs either similarity_matrix= or item_embeddings=.")
-        matrix = matrix if hasattr(matrix, "shape") else np.asarray(matrix)
+        matrix = matrix if hasattr(matrix, "tocsr") else translation.matrix_of(matrix, f"the {what} matrix")
         if num_items is not None and matrix.shape[0] != num_items:
             raise InputError(f"there are {matrix.shape[0]} rows for num_items={num_items}.")
         super().__init__(name, matrix.shape[0])
-        self._item_matrix = {"similarity" if item_embeddings is None else "embeddings": matrix}
+        self._item_matrix = {what: matrix}
         self._histories = translation.read_history(user_histories)
         self.aggregation = aggregation
 
@@ -332,7 +331,4 @@ def compute_item_similarity(embeddings: Any) -> Any:
     >>> compute_item_similarity([[1.0, 0.0], [3.0, 4.0]]).round(3).tolist()
     [[1.0, 0.6], [0.6, 1.0]]
     """
-    return cosine_matrix(as_array(embeddings))
-
-
-explain_all(globals())
+    return cosine_matrix(translation.matrix_of(embeddings, "embeddings"))

@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 
 from recsys.analysis import distribution, improvement, pareto_front
-from recsys.cf.evaluation.arguments import MAPPING, explain_all, explained
 from recsys.cf.evaluation.statistical_tests import StatisticalTester
 from recsys.cf.evaluation.translation import (
     TIMES,
@@ -66,7 +65,6 @@ _EXAMPLE_CUTOFFS = (5, 10, 20, 50)
 _GROUPS = ("models", "baselines")
 
 
-@explained(results=MAPPING)
 class ModelComparator:
     """Compares models with baselines; each pair is tested on its per-user values.
 
@@ -332,7 +330,6 @@ def compare_models(
     return comparator.get_comparison_table(metrics)
 
 
-@explained(results=MAPPING)
 class ReportGenerator:
     """Collects results and writes them as one table per format, into `output_dir` and nowhere else.
 
@@ -856,6 +853,3 @@ def _numbers(values: Any, name: str) -> Any:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"{name} holds values that are no numbers.", column=name) from error
-
-
-explain_all(globals())

@@ -17,13 +17,15 @@ import numpy as np
 
 from recsys.analysis import number_summary
 from recsys.analysis.failures import cold_items, cold_shares
-from recsys.cf.evaluation.arguments import METRIC_LIST, TRUTH_BY_USER, explain_all, explained
 from recsys.cf.evaluation.metrics import NamedMetric
 from recsys.cf.evaluation.translation import (
     check_same_kind,
     cutoff,
+    document_words,
+    finite,
     id_list,
     mapping_by_user,
+    matrix_of,
     value_of_lists,
 )
 from recsys.errors import InputError, UnknownNameError
@@ -83,7 +85,9 @@ def _values_by_user(
 ) -> tuple[Any, int]:
     """One value per user, and how many entries of the lists have no embedding."""
     lists = mapping_by_user(lists)
-    result = evaluate(lists, dict.fromkeys(lists, ()) if truth is None else truth, [request], **facts)
+    truth = dict.fromkeys(lists, ()) if truth is None else truth
+    with document_words(users="num_users"):
+        result = evaluate(lists, truth, [request], **facts)
     _check_reach(lists, facts.get("popularity"))
     num_missing = 0
     vectors: Vectors | None = facts.get("embeddings")
@@ -226,11 +230,13 @@ class SemanticAlignmentMetric(HybridMetric):
         items = id_list(user_history_items)
         if isinstance(user_history_items, Mapping) and weights is None:
             weights = user_history_items.values()
-        rows = as_array(item_embeddings).astype(np.float64)
+        rows = matrix_of(item_embeddings, "item_embeddings").astype(np.float64)
         if not items:
             return np.zeros(rows.shape[1])
         item_rows = items if item_to_idx is None else [item_to_idx.get(item, len(rows)) for item in items]
-        item_weights = [1.0] * len(items) if weights is None else [float(weight) for weight in weights]
+        item_weights = (
+            [1.0] * len(items) if weights is None else [finite(weight, "weights") for weight in weights]
+        )
         if len(item_weights) != len(items):
             raise InputError(f"there are {len(items)} items and {len(item_weights)} weights.")
         weight_by_row = dict.fromkeys(item_rows, 0.0)
@@ -251,7 +257,7 @@ class ColdStartCoverageMetric(HybridMetric):
     _needed_arguments = ("item_counts",)
 
     def __init__(self, cold_threshold: float = 5) -> None:
-        self.cold_threshold = cold_threshold
+        self.cold_threshold = finite(cold_threshold, "cold_threshold")
 
     def compute(
         self,
@@ -287,7 +293,7 @@ class ColdStartCoverageMetric(HybridMetric):
         return cold_items(item_counts, self._threshold(cold_threshold))
 
     def _threshold(self, cold_threshold: float | None) -> float:
-        return self.cold_threshold if cold_threshold is None else cold_threshold
+        return self.cold_threshold if cold_threshold is None else finite(cold_threshold, "cold_threshold")
 
 
 class NoveltyMetric(HybridMetric):
@@ -331,7 +337,7 @@ class NoveltyMetric(HybridMetric):
     def _request(self, num_users: int | None, k: int | None) -> Request:
         if num_users is None:
             raise InputError("novelty needs the number of users.", hint="Pass num_users=.")
-        return Request.of(self._request_at("novelty", k), users=float(num_users))
+        return Request.of(self._request_at("novelty", k), users=float(finite(num_users, "num_users")))
 
 
 class SerendipityMetric(HybridMetric):
@@ -365,7 +371,6 @@ class SerendipityMetric(HybridMetric):
             self._request_at("serendipity", k), recommendations, ground_truth, reference=reference
         )
 
-    @explained(ground_truth=TRUTH_BY_USER)
     def compute_batch(
         self,
         all_recommendations: Mapping[Any, Any],
@@ -389,7 +394,6 @@ def _reference_lists(baseline: Any, users: Iterable[Any] = (0,)) -> Any:
     return lists or dict.fromkeys(users, ())
 
 
-@explained(metrics=METRIC_LIST, ground_truth=TRUTH_BY_USER)
 class HybridMetricCollection:
     """Several hybrid metrics over the same lists.
 
@@ -560,12 +564,9 @@ def item_vectors(
     """
     if embeddings is None:
         raise InputError("there are no embeddings.", hint="Pass embeddings= with one row per item.")
-    matrix = as_array(embeddings)
-    if matrix.ndim != 2:
-        raise InputError(f"the embeddings must be a matrix; got shape {matrix.shape}.", table="embeddings")
-    if item_to_idx is not None and hasattr(item_to_idx, "to_dict"):  # a Series iterates over its values
-        item_to_idx = item_to_idx.to_dict()
+    matrix = matrix_of(embeddings, "embeddings")
     if item_to_idx is not None:
+        item_to_idx = dict(item_to_idx.items())  # a Series iterates over its values
         known = list(item_to_idx) if only is None else [i for i in dict.fromkeys(only) if i in item_to_idx]
         if only is not None and not known:
             check_same_kind(only, item_to_idx, "item")
@@ -599,6 +600,3 @@ def arrays_by_user(profiles: Any) -> dict[Any, Any]:
     else:
         pairs = profiles.items() if hasattr(profiles, "items") else enumerate(profiles)
     return {user: as_array(vector) for user, vector in pairs}
-
-
-explain_all(globals(), but=("arrays_by_user", "item_vectors"))

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.cf.evaluation.arguments import WHOLE, explained
 from recsys.cf.evaluation.translation import (
     ITEM,
     USER,
     EvaluationData,
+    cutoff,
     items_by_user,
     path_of,
     values_by_index,
@@ -35,7 +35,6 @@ _ROW_NAMES = ("i_idx", "item", "item_ids", "product_ids")
 _SHOP_IDS = "product_ids"
 
 
-@explained(n_items=WHOLE)
 def load_model(
     path: str | Path,
     *,
@@ -193,7 +192,6 @@ def _rows_of_products(
     return known
 
 
-@explained(n_items=WHOLE)
 def load_test_data(
     path: str | Path = "data/processed",
     *,
@@ -218,6 +216,7 @@ def load_test_data(
         tables.append(read_file(file, "truth", columns={"user": user_col, "item": item_col}, ids="int"))
     test, train = tables
     counts = training_counts(train)
-    size = max(int(counts.ids[-1]), int(test.items.values[-1])) + 1 if n_items is None else n_items
+    largest = max(int(counts.ids[-1]), int(test.items.values[-1]))
+    size = largest + 1 if n_items is None else cutoff(n_items, "n_items")
     popularity = values_by_index(counts.ids, counts.values, size, "the train table")
     return EvaluationData(items_by_user(test, set), items_by_user(train, set), popularity)

@@ -16,8 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import Any, ClassVar
 
-from recsys.cf.evaluation.arguments import LISTS, explain_all, explained
-from recsys.cf.evaluation.translation import STANDARD, cutoff, cutoff_list, value_of_lists
+from recsys.cf.evaluation.translation import STANDARD, cutoff, cutoff_list, document_words, value_of_lists
 from recsys.errors import InputError, UnknownNameError
 from recsys.evaluation.single import score_list
 
@@ -154,7 +153,6 @@ class MRR(BaseMetric):
         return score_list(predictions, ground_truth, "mrr" if k is None else f"mrr@{cutoff(k)}")
 
 
-@explained(recommendations=LISTS)
 class Coverage(BaseMetric):
     """The share of the catalogue that is in at least one list.
 
@@ -174,7 +172,8 @@ class Coverage(BaseMetric):
         """Distinct items over all lists / `num_total_items`; `all_recommendations` is another name."""
         given = all_recommendations if recommendations is None else recommendations
         n_items = cutoff(num_total_items, "num_total_items")
-        return value_of_lists({} if given is None else given, "coverage", catalogue=n_items)
+        with document_words(catalogue="num_total_items"):
+            return value_of_lists({} if given is None else given, "coverage", catalogue=n_items)
 
 
 class MetricFactory:
@@ -224,14 +223,12 @@ def _accepts_keywords_of_document_001(function: Callable[..., float]) -> Callabl
     return dispatch
 
 
-@explained()
 @_accepts_keywords_of_document_001
 def recall_at_k(predictions: Iterable[Any], ground_truth: Truth, k: int = 10) -> float:
     """Recall of the first k places; see RecallAtK."""
     return RecallAtK(k).compute(predictions, ground_truth)
 
 
-@explained()
 @_accepts_keywords_of_document_001
 def precision_at_k(predictions: Iterable[Any], ground_truth: Truth, k: int = 10) -> float:
     """Precision of the first k places; see PrecisionAtK.
@@ -242,7 +239,6 @@ def precision_at_k(predictions: Iterable[Any], ground_truth: Truth, k: int = 10)
     return PrecisionAtK(k).compute(predictions, ground_truth)
 
 
-@explained()
 @_accepts_keywords_of_document_001
 def ndcg_at_k(predictions: Iterable[Any], ground_truth: Truth, k: int = 10) -> float:
     """NDCG of the first k places; see NDCGAtK."""
@@ -267,7 +263,6 @@ def mrr(predictions: Iterable[Any], ground_truth: Truth) -> float:
     return MRR().compute(predictions, ground_truth)
 
 
-@explained(recommendations=LISTS)
 def coverage(
     recommendations: Mapping[Any, Any] | None = None,
     num_total_items: int | None = None,
@@ -276,6 +271,3 @@ def coverage(
 ) -> float:
     """The share of the catalogue that is in at least one list; see Coverage."""
     return Coverage().compute(recommendations, num_total_items, all_recommendations=all_recommendations)
-
-
-explain_all(globals())

@@ -19,7 +19,6 @@ import numpy as np
 
 from recsys.analysis import by_activity
 from recsys.cf.evaluation import translation
-from recsys.cf.evaluation.arguments import PAIRS, explain_all, explained
 from recsys.cf.evaluation.hybrid_metrics import arrays_by_user, item_vectors
 from recsys.cf.evaluation.loading import load_model
 from recsys.cf.evaluation.metrics import BaseMetric, MetricFactory
@@ -37,7 +36,6 @@ from recsys.types import Interactions
 _POOL = 100
 
 
-@explained(bins=PAIRS)
 class ModelEvaluator(translation.StandardEvaluator):
     """Evaluates user factors U and item factors V.
 
@@ -400,7 +398,7 @@ def evaluate_with_reranking(
         users = unit_rows(list(profiles.values()))
         source = blend(source, Factors(users, unit_rows(content), user_ids=list(profiles)), alpha)
 
-    k = translation.cutoff(k)
+    k, cold_threshold = translation.cutoff(k), translation.finite(cold_threshold, "cold_threshold")
     names = {
         f"recall@{k}": f"recall@{k}",
         f"ndcg@{k}": f"ndcg@{k}",
@@ -436,6 +434,3 @@ def _check_profiles(profiles: Any, truth: Interactions) -> None:
             f"the user profiles were made of {n_known:,} of the {len(truth.codes):,} test items, so they "
             "know the answers; make them of the training data: compute_all_user_profiles(user_pos_train, …).",
         )
-
-
-explain_all(globals())

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from recsys.cf.evaluation.arguments import explain_all
 from recsys.cf.evaluation.translation import cutoff, cutoff_list, id_list
 from recsys.conventions.decisions import Conventions
 from recsys.errors import InputError, UnknownNameError
@@ -227,6 +226,3 @@ def _score_item_in_list(ranklist: Iterable[Any], item: Any, metric: str) -> floa
 
 def _python_value(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
-
-
-explain_all(globals())

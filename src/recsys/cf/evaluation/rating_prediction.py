@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from recsys.cf.evaluation.arguments import explain_all
+from recsys.cf.evaluation.translation import cutoff, finite
 from recsys.conventions.decisions import Conventions
 from recsys.errors import InputError, TieWarning, UnknownNameError, hush, warn
 from recsys.evaluation.evaluate import evaluate
@@ -103,7 +103,7 @@ def _evaluate_pairs(
     pairs: Pairs, metrics: Iterable[str], k: int, threshold: float
 ) -> dict[str, tuple[Any, str]]:
     """{metric as typed: (the evaluation that has it, its name there)}: one of ratings, one of rankings."""
-    keys: dict[str, str] = {}
+    k, threshold, keys = cutoff(k), finite(threshold, "threshold"), {}
     for name in [metrics] if isinstance(metrics, str) else metrics:
         key = _ALIASES.get(str(name).lower(), str(name).lower())
         if key not in _ROW_METRICS:
@@ -183,7 +183,7 @@ def precision_recall_at_k(
     evaluate_ranking returns the same two numbers and any other metric, with per-user values.
     """
     result = evaluate_ranking(
-        model, df_test, df_train, k, threshold,
+        model, df_test, df_train, cutoff(k), threshold,
         metrics=("precision", "recall"), candidates=candidates, columns=columns,
     )  # fmt: skip
     return result[f"precision@{k}"], result[f"recall@{k}"]
@@ -214,6 +214,7 @@ def evaluate_ranking(
     """
     if candidates not in ("test", "catalogue"):
         raise UnknownNameError("choice of candidates", candidates, ("test", "catalogue"))
+    threshold = finite(threshold, "threshold")
     test = _read_rows(df_test, columns, "df_test", "actual")
     rating = finite_numbers(np.asarray(test.grade), test, "rating")
     frame = as_frame(df_train)
@@ -259,6 +260,3 @@ def _read_rows(table: Any, columns: Any, name: str, *held: str) -> Rows:
     names = () if frame is None else frame.columns
     known = {role: name for role, name in _DOCUMENT_COLUMNS.items() if role not in chosen and name in names}
     return read_predictions(table, held=held, columns={**known, **chosen} or None, table=name)
-
-
-explain_all(globals())

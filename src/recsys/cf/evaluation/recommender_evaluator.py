@@ -15,21 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from recsys.cf.evaluation.arguments import (
-    GRADES_BY_USER,
-    LISTS,
-    TRUTH_BY_USER,
-    describe,
-    explain_all,
-    explained,
-)
 from recsys.cf.evaluation.translation import (
     Results,
     check_same_kind,
     cutoff,
     cutoff_list,
+    document_words,
     id_list,
     mapping_by_user,
+    matrix_of,
     value_of_lists,
 )
 from recsys.conventions.decisions import Conventions
@@ -84,7 +78,6 @@ def average_precision_at_k(recommended: Sequence[Any], relevant: Collection[Any]
     return _list_value(recommended, relevant, "map", k)
 
 
-@explained(recommendations=LISTS, ground_truth=TRUTH_BY_USER)
 def mean_average_precision_at_k(
     recommendations: Lists, ground_truth: Mapping[Any, Collection[Any]], k: int
 ) -> float:
@@ -116,7 +109,6 @@ def ndcg_at_k(recommended: Sequence[Any], relevance_scores: Mapping[Any, float],
     return _list_value(recommended, _grades_by_item(relevance_scores), "ndcg", k)
 
 
-@explained(recommendations=LISTS, relevance_scores=GRADES_BY_USER)
 def mean_ndcg_at_k(
     recommendations: Lists, relevance_scores: Mapping[Any, Mapping[Any, float]], k: int
 ) -> float:
@@ -131,7 +123,6 @@ def mean_ndcg_at_k(
     )
 
 
-@explained(recommendations=LISTS)
 def catalog_coverage(recommendations: Lists, catalog_size: int, k: int) -> float:
     """The share of the catalogue that is in the first k places of at least one list.
 
@@ -140,10 +131,10 @@ def catalog_coverage(recommendations: Lists, catalog_size: int, k: int) -> float
     """
     at = _cutoff_or_zero(k)
     facts = {"catalogue": cutoff(catalog_size, "catalog_size"), "conventions": _CONVENTIONS}
-    return value_of_lists(recommendations, f"coverage@{at}", **facts) if at else 0.0
+    with document_words(catalogue="catalog_size"):
+        return value_of_lists(recommendations, f"coverage@{at}", **facts) if at else 0.0
 
 
-@explained(recommendations=LISTS)
 def gini_coefficient(recommendations: Lists, k: int) -> float:
     """How unequally the recommended items share the places; 0 is equal.
 
@@ -169,7 +160,7 @@ def intra_list_diversity(recommended: Sequence[int], item_features: Any) -> floa
     if len(items) < 2:
         return 0.0
     is_sparse = hasattr(item_features, "tocsr")
-    rows: Any = item_features.tocsr() if is_sparse else as_array(item_features)
+    rows: Any = item_features.tocsr() if is_sparse else matrix_of(item_features, "item_features")
     n_rows = rows.shape[0]
     outside = [i for i in items if not (isinstance(i, int | np.integer) and 0 <= i < n_rows)]
     if outside:
@@ -213,7 +204,7 @@ def time_based_split(
     ratio: Any = test_ratio
     if not isinstance(ratio, Real) or not 0 < float(ratio) < 1:
         raise SplitError(
-            f"test_ratio={describe(test_ratio)} is no share above 0 and below 1.",
+            f"test_ratio={test_ratio!r} is no share above 0 and below 1.",
             hint="Pass test_ratio=0.2 for a fifth; recsys.splits.global_temporal takes a number of rows.",
         )
     roles: dict[str, Any] = {"time": timestamp_col}
@@ -221,8 +212,7 @@ def time_based_split(
         n_columns = interactions.shape[1] if interactions.ndim == 2 else 0
         if not isinstance(timestamp_col, int | np.integer) or not -n_columns <= timestamp_col < n_columns:
             raise ColumnError(
-                f"timestamp_col={describe(timestamp_col)} is no column of an array of shape "
-                f"{interactions.shape}.",
+                f"timestamp_col={timestamp_col!r} is no column of an array of shape {interactions.shape}.",
                 hint="Pass a 2-D array with one row per interaction, and the number of a column, from 0.",
             )
         # The rows of an array are returned in the order of time.
@@ -238,7 +228,8 @@ def time_based_split(
     n = len(interactions)
     n_test = n - max(int(n * (1 - test_ratio)), 1) if n > 1 else 1
     roles |= dict(columns or {})
-    split = global_temporal(interactions, test=n_test, columns=roles, on_tie=on_tie, bad_rows=bad_rows)
+    with document_words(test="test_ratio"):
+        split = global_temporal(interactions, test=n_test, columns=roles, on_tie=on_tie, bad_rows=bad_rows)
     logger.info("Time-based split: %d train, %d test", len(split.train), len(split.test))
     return split.train, split.test
 
@@ -294,13 +285,10 @@ class RecommenderEvaluator:
         if not lists:
             self.evaluation = None
             return dict.fromkeys(names, 0.0)
-        self.evaluation = evaluate(
-            lists,
-            {user: id_list(test_data[user]) for user in lists},
-            names,
-            catalogue=catalog_size,
-            conventions=_CONVENTIONS.but(f1_of="means"),
-        )
+        truth = {user: id_list(test_data[user]) for user in lists}
+        conventions = _CONVENTIONS.but(f1_of="means")
+        with document_words(catalogue="catalog_size"):
+            self.evaluation = evaluate(lists, truth, names, catalogue=catalog_size, conventions=conventions)
         logger.info("Evaluation complete: %s", dict(self.evaluation))
         values = {name: self.evaluation[name] for name in names}
         # If no list holds an item, coverage and Gini are 0, as in document 001.
@@ -409,6 +397,3 @@ def _mean_over_shared_users(lists: Lists, truth: Mapping[Any, Any], metric: str,
     }
     name = f"{metric}@{at}"
     return evaluate(shared_lists, shared_truth, name, conventions=_CONVENTIONS)[name]
-
-
-explain_all(globals())

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from recsys.cf.evaluation.arguments import SAMPLES, TEXT_OR_NUMBER, explain_all, explained
 from recsys.errors import InputError
 from recsys.stats.comparison_table import Options
 from recsys.stats.effects import (
@@ -29,7 +28,7 @@ from recsys.stats.effects import (
     pooled_d,
     rank_biserial,
 )
-from recsys.stats.inference_results import Alternative, Estimate, TestResult
+from recsys.stats.inference_results import Alternative, Estimate, TestResult, check_alpha
 from recsys.stats.intervals import Method, statistic_interval, units_interval
 from recsys.stats.multiple_comparisons import adjust, omnibus
 from recsys.stats.paired_comparison import compare_tables
@@ -48,7 +47,6 @@ from recsys.stats.pairing import Differences, pair, tables_of
 _STEPS = ((0.2, "small (negligible)"), *STANDARDISED[1:])
 
 
-@explained(models=SAMPLES)
 class StatisticalTester:
     """Tests, effect sizes, intervals and corrections at one significance level.
 
@@ -59,7 +57,8 @@ class StatisticalTester:
     """
 
     def __init__(self, significance_level: float = 0.05, *, alpha: float | None = None) -> None:
-        self.significance_level = _check_level(significance_level if alpha is None else alpha)
+        self.significance_level = significance_level if alpha is None else alpha
+        check_alpha(self.significance_level)
 
     @property
     def alpha(self) -> float:
@@ -301,7 +300,8 @@ class StatisticalTester:
         }
 
     def _correction_dict(self, p_values: Any, method: str, alpha: float | None) -> dict[str, Any]:
-        level = self.alpha if alpha is None else _check_level(alpha)
+        level = self.alpha if alpha is None else alpha
+        check_alpha(level)
         named = isinstance(p_values, Mapping)
         adjusted = adjust(list(p_values.values()) if named else p_values, method)
         significant = [bool(p < level) for p in adjusted]
@@ -417,7 +417,6 @@ class EffectSize(float):
         return self.facts.keys()
 
 
-@explained(alternative=TEXT_OR_NUMBER)
 def paired_t_test(
     sample1: Any = None,
     sample2: Any = None,
@@ -475,12 +474,6 @@ def bootstrap_confidence_interval(
     return result["lower"], result["upper"]
 
 
-def _check_level(level: float) -> float:
-    if not 0.0 < level < 1.0:
-        raise InputError(f"the level of significance must lie between 0 and 1, got {level!r}.")
-    return level
-
-
 def _pair_named_samples(sample1: Any, sample2: Any, samples: Mapping[str, Any]) -> Differences:
     """Two samples under any of the names the documents use for them."""
     by_name = {"sample1": sample1, "sample2": sample2}
@@ -521,6 +514,7 @@ def _interval_dict(result: Estimate, notes: tuple[str, ...]) -> dict[str, Any]:
 
 def _significance_dict(result: TestResult, level: float, statistic: str = "statistic") -> dict[str, Any]:
     """The keys of every test."""
+    check_alpha(level)
     significant = bool(result.p_value < level)
     return {
         statistic: result.statistic,
@@ -533,6 +527,3 @@ def _significance_dict(result: TestResult, level: float, statistic: str = "stati
         "interpretation": "significant" if significant else "not significant",
         "warnings": list(result.notes),
     }
-
-
-explain_all(globals())

@@ -17,7 +17,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from recsys.cf.evaluation.arguments import describe
 from recsys.errors import (
     ColumnError,
     CutoffError,
@@ -32,9 +31,11 @@ from recsys.errors import (
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.results import Evaluation
 from recsys.inputs import read_interactions
+from recsys.inputs.containers import as_array
 from recsys.inputs.ids import encode, ids_from_sequence
 from recsys.metrics.registry import Metric, Request
 from recsys.ranks.sources import Factors, Scores
+from recsys.stats.inference_results import is_number
 from recsys.types import Array, Interactions, Lists
 
 USER, ITEM = "u_idx", "i_idx"
@@ -87,7 +88,7 @@ def cutoff(k: Any, name: str = "k") -> int:
     """Return k as an int; CutoffError unless it is a positive whole number."""
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
         raise CutoffError(
-            f"{name}={describe(k)} is not a positive whole number.",
+            f"{name}={k!r} is not a positive whole number.",
             hint=f"Use {name} >= 1, such as {name}=10.",
         )
     return int(k)
@@ -128,6 +129,21 @@ def check_same_kind(ids: Iterable[Any], known: Iterable[Any], what: str) -> None
         for one in (ids, known)
     ]
     sides[0].same_kind(sides[1], what=what)
+
+
+def finite(value: float, name: str) -> float:
+    """The value; InputError unless it is a finite number: every comparison with NaN is false."""
+    if isinstance(value, bool) or not is_number(value) or not math.isfinite(value):
+        raise InputError(f"{name}={value!r} is not a finite number.", hint=f"Pass a number as {name}=.")
+    return value
+
+
+def matrix_of(values: Any, what: str) -> Array:
+    """A matrix as a NumPy array; InputError for anything of another shape."""
+    matrix = as_array(values)
+    if matrix.ndim != 2:
+        raise InputError(f"{what} must be a matrix; got shape {matrix.shape}.", table=what)
+    return matrix
 
 
 def path_of(path: Any, what: str) -> Path:
@@ -235,6 +251,8 @@ def values_by_index(
     ids: Array | None, values: Array, num_items: int | None, what: str = "item_popularity"
 ) -> Array:
     """One number per item index, zero for items without one."""
+    if num_items is not None:
+        num_items = cutoff(num_items, "num_items")
     if ids is None:
         if num_items is not None and num_items < len(values):
             raise InputError(f"{what} holds {len(values)} items, num_items says {num_items}.")
@@ -246,7 +264,7 @@ def values_by_index(
             f"{'' if num_items is None else f' to {num_items - 1}'}.",
             hint="Map item ids to indices first, or use recsys.baselines.popularity, which takes ids.",
         )
-    size = int(ids[-1]) + 1 if num_items is None else int(num_items)
+    size = int(ids[-1]) + 1 if num_items is None else num_items
     try:
         by_index = np.zeros(size)
     except (MemoryError, ValueError) as error:
@@ -278,13 +296,13 @@ def standard_names(k_values: Sequence[int]) -> list[str]:
 
 
 @contextmanager
-def document_words(id_advice: str) -> Iterator[None]:
+def document_words(id_advice: str = "", **words: str) -> Iterator[None]:
     """Let errors speak of `test_data` and `user_pos_train`, as the caller does, not of truth and seen.
 
     Args:
-        id_advice: what to do where an id is no row number of the model.
+        id_advice: what to do where an id is not a row number of the model.
+        words: what the caller knows another parameter as: `catalogue="num_total_items"`.
     """
-    words = {"truth": "test_data", "seen": "user_pos_train", "users": "the users"}
     try:
         with hush(TieWarning) as ties:
             yield
@@ -292,11 +310,14 @@ def document_words(id_advice: str) -> Iterator[None]:
             advice = "; results.evaluation.under({'ties': 'expected'}) gives the mean over all orders."
             warn(category, text.partition(". ties=")[0] + advice)
     except RecsysError as error:
-        if error.table in words:
+        known = {"truth": "test_data", "seen": "user_pos_train", "users": "the users", **words}
+        if error.table in known:
             pattern = rf"\b(?:the {error.table}\b|{error.table}=)"
-            error.message = re.sub(pattern, words[error.table], error.message)
-            error.table = words[error.table].removeprefix("the ")
-        if error.hint and re.search(r"\b(?:user|item)_ids=", error.hint):
+            error.message = re.sub(pattern, known[error.table], error.message)
+            error.table = known[error.table].removeprefix("the ")
+        for name, own in words.items():
+            error.hint = error.hint and re.sub(rf"\b{name}(?==)", own, error.hint)
+        if id_advice and error.hint and re.search(r"\b(?:user|item)_ids=", error.hint):
             error.hint = f"Rows count from 0. {id_advice}"
         raise
 
