@@ -112,19 +112,13 @@ def truth_outside_the_catalogue(e: Evidence) -> CheckResult:
         known &= e.catalogue.code_of(e.items.values) >= 0
     if e.is_source:
         known &= has_row(e.ranked.item_rows, e.items)
-    lost = ~known[e.test.item]
-    n = int(lost.sum())
-    if n == 0:
-        return None
-    return Finding(
+    return e.finding_of_test(
+        ~known[e.test.item],
         "truth_outside_the_catalogue",
         "warning",
-        f"{n:,} of {len(e.test):,} test rows ({n / len(e.test):.1%}) are items outside the "
-        "catalogue: they can only be missed",
-        n,
-        e.examples(lost, e.test),
-        "Add them to the catalogue, or take them out of the truth with unknown_items='drop' and say so.",
-        {"share": n / len(e.test)},
+        "rows",
+        "items outside the catalogue: they can only be missed",
+        todo="Add them to the catalogue, or take them out of the truth with unknown_items='drop' and say so.",
     )
 
 

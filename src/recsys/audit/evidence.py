@@ -262,6 +262,18 @@ class Evidence:
         rows = np.flatnonzero(mask)[: self.n_examples]
         return tuple((self.users.name(side.user[r]), self.items.name(side.item[r])) for r in rows)
 
+    def finding_of_test(
+        self, mask: Bool, name: str, severity: str, rows: str, fault: str, *, todo: str, **values: Any
+    ) -> Finding | None:
+        """That some rows or events of the test are at fault, with their share; None if there are none."""
+        n, n_all = int(mask.sum()), len(self.test)
+        if n == 0:
+            return None
+        text = f"{n:,} of {n_all:,} test {rows} ({n / n_all:.1%}) are {fault}"
+        return Finding(
+            name, severity, text, n, self.examples(mask, self.test), todo, {**values, "share": n / n_all}
+        )
+
     def first_names(self, ids: Ids, codes: Int) -> tuple[Any, ...]:
         """The first of these codes as the user typed them."""
         return tuple(ids.name(code) for code in codes[: self.n_examples])
@@ -358,20 +370,19 @@ def _read_table(data: Any, name: str, columns: Mapping[str, Any] | None) -> tupl
     with hush(RecsysWarning) as caught:
         users, user = table.ids("user")
         items, item = table.ids("item")
-    findings = []
-    for category, message in caught:
-        if issubclass(category, FloatIdWarning):
-            findings.append(
-                Finding(
-                    "float_ids",
-                    "warning",
-                    f"the ids of {name} came as floats ({message.split(': ', 1)[-1]})",
-                    1,
-                    ("user" if "user" in message else "item",),
-                    "A missing value once turned them into floats, or a join did: find it, and keep ids "
-                    "whole numbers or text.",
-                )
-            )
+    findings = [
+        Finding(
+            "float_ids",
+            "warning",
+            f"the ids of {name} came as floats ({message.split(': ', 1)[-1]})",
+            1,
+            ("user" if "user" in message else "item",),
+            "A missing value once turned them into floats, or a join did: find it, and keep ids "
+            "whole numbers or text.",
+        )
+        for category, message in caught
+        if issubclass(category, FloatIdWarning)
+    ]
     # {user: [items]} has an order, but no time that could be compared across users.
     time = (
         table.role("time")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -58,66 +58,52 @@ def misread_encoding(e: Evidence) -> CheckResult:
     )
 
 
-def _flag_ids(e: Evidence, name: str, is_odd: Callable[[str], bool], fault: str, todo: str) -> list[Finding]:
+def _flag_ids(
+    e: Evidence, name: str, is_odd: Callable[[str], bool], fault: str, todo: str
+) -> Iterator[Finding]:
     """One finding per table and column with odd ids."""
     columns = [
         (side, column, _ids(raw, column)) for side, raw in e.raw.items() for column in ("user", "item")
     ]
     if e.ranked is not None and not e.is_source:
         columns += [("lists", "user", users_of_lists(e.ranked)), ("lists", "item", e.ranked.items)]
-    findings = []
     for table, column, ids in columns:
-        if ids.kind != "str":
-            continue
-        odd = [value for value in ids.values.tolist() if is_odd(value)]
+        odd = [value for value in ids.values.tolist() if is_odd(value)] if ids.kind == "str" else []
         if odd:
-            findings.append(
-                Finding(
-                    name,
-                    "warning",
-                    f"{len(odd):,} of {len(ids):,} {column} ids of {table} {fault}",
-                    len(odd),
-                    tuple(map(repr, odd[: e.n_examples])),
-                    todo,
-                    {"table": table, "column": column},
-                )
+            yield Finding(
+                name,
+                "warning",
+                f"{len(odd):,} of {len(ids):,} {column} ids of {table} {fault}",
+                len(odd),
+                tuple(map(repr, odd[: e.n_examples])),
+                todo,
+                {"table": table, "column": column},
             )
-    return findings
 
 
 @check("ids")
-def ids_that_differ_in_spelling(e: Evidence) -> CheckResult:
+def ids_that_differ_in_spelling(e: Evidence) -> Iterator[Finding]:
     """Ids of the two sides that are the same but for case, blanks, leading zeros or a trailing .0."""
-    findings = []
     for column in ("user", "item"):
         train, test = (_ids(e.raw[side], column) for side in ("train", "test"))
         if train.kind != "str" or test.kind != "str":
             continue
         known = set(train.values.tolist())
         unknown = [value for value in test.values.tolist() if value not in known]
-        if not unknown:
-            continue
         by_normal_form = {_normalise(value): value for value in known}
-        alike = [
-            (value, by_normal_form[_normalise(value)])
-            for value in unknown
-            if _normalise(value) in by_normal_form
-        ]
+        pairs = [(value, by_normal_form.get(_normalise(value))) for value in unknown]
+        alike = [f"{value!r} and {other!r}" for value, other in pairs if other is not None]
         if alike:
-            findings.append(
-                Finding(
-                    "ids_that_differ_in_spelling",
-                    # A few may be different ids that differ in case only.
-                    "error" if len(alike) >= _ERROR_SHARE * len(unknown) else "warning",
-                    f"{len(alike):,} {column} ids of test are not in train, but are there in "
-                    "another spelling",
-                    len(alike),
-                    tuple(f"{a!r} and {b!r}" for a, b in alike[: e.n_examples]),
-                    "Write ids the same way on both sides.",
-                    {"column": column},
-                )
+            yield Finding(
+                "ids_that_differ_in_spelling",
+                # A few may be different ids that differ in case only.
+                "error" if len(alike) >= _ERROR_SHARE * len(unknown) else "warning",
+                f"{len(alike):,} {column} ids of test are not in train, but are there in another spelling",
+                len(alike),
+                tuple(alike[: e.n_examples]),
+                "Write ids the same way on both sides.",
+                {"column": column},
             )
-    return findings
 
 
 def _normalise(value: str) -> str:
@@ -128,25 +114,22 @@ def _normalise(value: str) -> str:
 
 
 @check("ids")
-def swapped_columns(e: Evidence) -> CheckResult:
+def swapped_columns(e: Evidence) -> Iterator[Finding]:
     """Users and items exchanged on one of the two sides."""
     train, test = e.raw["train"], e.raw["test"]
-    findings = [_swap_finding("test", (test.users, test.items), (train.users, train.items))]
+    yield from _swap_finding("test", (test.users, test.items), (train.users, train.items))
     if e.ranked is not None and not e.is_source:
-        findings.append(
-            _swap_finding("lists", (users_of_lists(e.ranked), e.ranked.items), (e.users, e.items))
-        )
-    return [finding for finding in findings if finding is not None]
+        yield from _swap_finding("lists", (users_of_lists(e.ranked), e.ranked.items), (e.users, e.items))
 
 
-def _swap_finding(name: str, sides: tuple[Ids, Ids], known: tuple[Ids, Ids]) -> Finding | None:
+def _swap_finding(name: str, sides: tuple[Ids, Ids], known: tuple[Ids, Ids]) -> Iterator[Finding]:
     own = (_share_known(sides[0], known[0]), _share_known(sides[1], known[1]))
     other = (_share_known(sides[0], known[1]), _share_known(sides[1], known[0]))
     # Cold users fit badly, too: both columns must fit at least as well when exchanged.
     worse = other[0] < own[0] or other[1] < own[1]
     if worse or min(other) < 0.5 or sum(other) < sum(own) + _SWAP_MARGIN:
-        return None
-    return Finding(
+        return
+    yield Finding(
         "swapped_columns",
         "error",
         f"{other[0]:.0%} of the users of {name} are items of train and {other[1]:.0%} of its items "

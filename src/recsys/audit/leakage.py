@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from recsys.audit.check_registry import CheckResult, check
@@ -18,19 +20,15 @@ _SAME_SHARE = 0.99  # of items with equal numbers, from which on a popularity is
 def test_before_train(e: Evidence) -> CheckResult:
     """Test events older than the newest training event of the same user."""
     early = e.times[1] < e.last_train_time[e.test.user]
-    n = int(early.sum())
-    if n == 0:
-        return None
     users = len(sorted_unique(e.test.user[early]))
-    return Finding(
+    return e.finding_of_test(
+        early,
         "test_before_train",
         "error",
-        f"{n:,} of {len(e.test):,} test events ({n / len(e.test):.1%}) are older than a training "
-        f"event of the same user ({users:,} users): the model has seen their future",
-        n,
-        e.examples(early, e.test),
-        "Split by time: recsys.splits.global_temporal, or recsys.splits.leave_last for each user.",
-        {"users": users, "share": n / len(e.test)},
+        "events",
+        f"older than a training event of the same user ({users:,} users): the model has seen their future",
+        todo="Split by time: recsys.splits.global_temporal, or recsys.splits.leave_last for each user.",
+        users=users,
     )
 
 
@@ -39,20 +37,16 @@ def test_before_border(e: Evidence) -> CheckResult:
     """Test events older than the newest training event of anyone."""
     train_time, test_time = e.times
     border = train_time.max()
-    early = test_time < border
-    n = int(early.sum())
-    if n == 0:
-        return None
-    return Finding(
+    return e.finding_of_test(
+        test_time < border,
         "test_before_border",
         "warning",
-        f"{n:,} of {len(e.test):,} test events ({n / len(e.test):.1%}) are older than the newest "
-        f"training event ({e.format_time(border)}): other users' later behaviour helps to predict them",
-        n,
-        e.examples(early, e.test),
-        "If the numbers should say how the model does when it is live, split at one time for everyone: "
+        "events",
+        f"older than the newest training event ({e.format_time(border)}): other users' later behaviour "
+        "helps to predict them",
+        todo="If the numbers should say how the model does when it is live, split at one time for everyone: "
         "recsys.splits.global_temporal.",
-        {"border": str(border) if e.clock is None else e.clock.shown(border), "share": n / len(e.test)},
+        border=str(border) if e.clock is None else e.clock.shown(border),
     )
 
 
@@ -106,15 +100,12 @@ def ties_at_the_border(e: Evidence) -> CheckResult:
 
 
 @check("leakage")
-def missing_times(e: Evidence) -> CheckResult:
+def missing_times(e: Evidence) -> Iterator[Finding]:
     """Rows without a time in a table that has times."""
-    findings = []
     for name, raw in e.raw.items():
-        if raw.clock is None or not raw.clock.missing.any():
-            continue
-        n = int(raw.clock.missing.sum())
-        findings.append(
-            Finding(
+        if raw.clock is not None and raw.clock.missing.any():
+            n = int(raw.clock.missing.sum())
+            yield Finding(
                 "missing_times",
                 "warning",
                 f"{n:,} rows of {name} have no time, so nothing about time could be checked",
@@ -122,42 +113,32 @@ def missing_times(e: Evidence) -> CheckResult:
                 (int(np.argmax(raw.clock.missing)),),
                 "Fill them in or drop them before splitting.",
             )
-        )
-    return findings
 
 
 @check("leakage")
 def pairs_in_both(e: Evidence) -> CheckResult:
     """Pairs of user and item on both sides."""
-    in_train = e.seen(e.test)
-    n = int(in_train.sum())
-    if n == 0:
-        return None
     natural = e.repeats_are_natural
-    return Finding(
+    return e.finding_of_test(
+        e.seen(e.test),
         "pairs_in_both",
         "warning" if natural else "error",
-        f"{n:,} of {len(e.test):,} test rows ({n / len(e.test):.1%}) are pairs of user and item "
-        "that train holds too" + (" (users have items again within train as well)" if natural else ""),
-        n,
-        e.examples(in_train, e.test),
-        "If users really have items again, do not filter seen items (seen=None); otherwise remove "
+        "rows",
+        "pairs of user and item that train holds too"
+        + (" (users have items again within train as well)" if natural else ""),
+        todo="If users really have items again, do not filter seen items (seen=None); otherwise remove "
         "the pairs from one side.",
-        {"share": n / len(e.test)},
     )
 
 
 @check("leakage")
-def duplicate_rows(e: Evidence) -> CheckResult:
+def duplicate_rows(e: Evidence) -> Iterator[Finding]:
     """Rows that repeat user, item and time within a side."""
-    findings = []
     for name, side in (("train", e.train), ("test", e.test)):
         rows = e.repeated_rows(side)
         n = int(rows.sum()) + side.repeated
-        if n == 0:
-            continue
-        findings.append(
-            Finding(
+        if n:
+            yield Finding(
                 "duplicate_rows",
                 "warning",
                 f"{n:,} of {len(side) + side.repeated:,} rows of {name} repeat another row's user and item"
@@ -167,8 +148,6 @@ def duplicate_rows(e: Evidence) -> CheckResult:
                 "Drop them, unless an item may be had twice; counts and popularity are inflated by them.",
                 {"side": name},
             )
-        )
-    return findings
 
 
 @check("leakage", "popularity")

@@ -125,11 +125,11 @@ def _run_checks(e: Evidence, names: list[str], findings: list[Finding]) -> Audit
         try:
             with hush(RecsysWarning):  # the audit reports the same as findings
                 result = check.run(e)
+                new = [result] if isinstance(result, Finding) else list(result or ())
         except RecsysError as error:
             skipped[name] = str(error)
             continue
         ran.append(name)
-        new = [] if result is None else [result] if isinstance(result, Finding) else list(result)
         findings += [replace(finding, area=check.area) for finding in new]
     facts = {
         "train_rows": len(e.train), "test_rows": len(e.test), "users": e.n_users, "items": e.n_items,
