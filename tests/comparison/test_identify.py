@@ -18,7 +18,7 @@ import pytest
 
 import recsys
 from recsys.comparison import probes
-from recsys.comparison.deviations import FORMULAS, QUESTIONS
+from recsys.comparison.deviations import AS_KNOWN, FORMULAS, QUESTIONS
 from recsys.comparison.identify import probe_lines
 from recsys.conventions.decisions import DECISIONS, Conventions
 from recsys.conventions.presets import PRESETS
@@ -652,9 +652,9 @@ def test_every_deviation_changes_an_answer():
         base = {**{n: v[0] for n, v in space.choices.items()}, **found.fixed}
         moved = False
         for probe in probes.probes_for(METRICS[metric].reads):
-            plain = [{n: base[n] for n in space.shown(probe, None)}]
+            plain = [{n: base[n] for n in space.shown(probe, AS_KNOWN)}]
             other = [{n: base[n] for n in space.shown(probe, one)}]
-            ours = space.predictions(probe, None, plain)[0][0].value
+            ours = space.predictions(probe, AS_KNOWN, plain)[0][0].value
             theirs = [p.value for p in space.predictions(probe, one, other)[0]]
             moved = moved or any(abs(value - ours) > 1e-7 for value in theirs)
         assert moved, one.words

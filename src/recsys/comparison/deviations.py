@@ -155,6 +155,8 @@ def _missed_at_end(rows: Rows, grades: Mapping[str, float]) -> tuple[Rows, Mappi
     return rows + [[item, 1 / 1024] for item in grades if item not in listed], grades
 
 
+AS_KNOWN = Deviation("")
+"""Nothing is done differently: the conventions decide all."""
 QUESTIONS = (
     Deviation(
         "equal scores are in the reverse of the order they were given in",

@@ -16,7 +16,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from recsys.comparison.deviations import QUESTIONS, Deviation, Ranked, both, deviations_for
+from recsys.comparison.deviations import AS_KNOWN, QUESTIONS, Deviation, Ranked, both, deviations_for
 from recsys.comparison.implementations import (
     Answer,
     Function,
@@ -94,10 +94,10 @@ class Prediction(NamedTuple):
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """Values of decisions and parameters, those not named being free, and a deviation or None."""
+    """Values of decisions and parameters, those not named being free, and a deviation."""
 
     values: Mapping[str, Any]
-    deviation: Deviation | None = None
+    deviation: Deviation = AS_KNOWN
 
 
 @dataclass(frozen=True)
@@ -205,14 +205,12 @@ class Identification(Tabled):
                 "gives": [_shown(value) for _, value, _ in rows],
                 "fits": [f"{fits} of {self.answered}" for _, _, fits in rows],
             }
-        rows_of = [(name, _choice(value), _words(name, value)) for name, value in self.fixed.items()]
-        rows_of += [
-            (name, "open: " + ", ".join(map(_choice, one.values)), one.why) for name, one in self.open.items()
-        ]
+        fixed, left = self.fixed.items(), self.open.items()
         return {
-            "decision": [row[0] for row in rows_of],
-            "value": [row[1] for row in rows_of],
-            "meaning": [row[2] for row in rows_of],
+            "decision": [*self.fixed, *self.open],
+            "value": [_choice(value) for _, value in fixed]
+            + [f"open: {', '.join(map(_choice, one.values))}" for _, one in left],
+            "meaning": [_words(*one) for one in fixed] + [one.why for _, one in left],
         }
 
     def _footnotes(self) -> list[str]:
@@ -320,7 +318,7 @@ def identify(
         raise InputError("there is no answer with a value.", hint='Answers look like {"value": 0.5}.')
     space = _space_of(request)
     constant = len(known) > 1 and len({n for _, answer in known for n in _numbers(answer)}) == 1
-    for deviations in [[None]] if constant else _stages(space):
+    for deviations in [[AS_KNOWN]] if constant else _stages(space):
         for within, precision in _tolerances([answer for _, answer in known], tolerance):
             remaining = _Search(space, known, within).remaining(deviations)
             if remaining:
@@ -368,20 +366,17 @@ def _tolerances(answers: Sequence[Answer], tolerance: float | None) -> Iterator[
             return
 
 
-def _stages(space: _Space) -> Iterator[Sequence[Deviation | None]]:
+def _stages(space: _Space) -> Iterator[Sequence[Deviation]]:
     """Deviations in the order of how much they excuse: none, one, any order of ties, two."""
-    yield [None]
+    yield [AS_KNOWN]
     single = deviations_for(space.request.metric.name, has_cut=space.request.metric.at_k != "never")
     exact = [one for one in single if one is not _ANY_ORDER]
     yield exact
     yield [_ANY_ORDER]
     # One that shows on few probes may stand beside any other; the rest would fit by chance, and take long.
-    pairs = [
-        both(a, b) for n, a in enumerate(exact) if a.beside for b in exact[n + 1 :] if a.decides or b.beside
-    ]
-    yield [pair for pair in pairs if pair is not None]
-    with_any = [both(one, _ANY_ORDER) for one in exact]
-    yield [pair for pair in with_any if pair is not None]
+    pairs = ((a, b) for n, a in enumerate(exact) if a.beside for b in exact[n + 1 :] if a.decides or b.beside)
+    yield list(filter(None, (both(a, b) for a, b in pairs)))
+    yield list(filter(None, (both(one, _ANY_ORDER) for one in exact)))
 
 
 _Key = tuple[tuple[str, Any], ...]
@@ -404,18 +399,17 @@ class _Space:
         self.request = request
         metric = request.metric
         own = dict(request.params)
-        choices: dict[str, tuple[Any, ...]] = {}
-        for name in metric.reads:
-            values = list(DECISIONS[name]) if name in DECISIONS else list(_NUMBERS.get(name, (None,)))
-            for row in PRESETS.values():  # a library may decide with a table or number of its own
-                value = getattr(row.conventions.for_metric(metric.name), name)
-                values += [] if value in values else [value]
-            choices[name] = (own[name],) if name in own else tuple(values)
-        for name, default in metric.params.items():
-            values = [*_NUMBERS.get(name, (default,))]
-            values += [] if default in values else [default]
-            choices[name] = (own[name],) if name in own else tuple(values)
-        self.choices = choices
+        # A library may decide with a table or a number of its own.
+        presets = [row.conventions.for_metric(metric.name) for row in PRESETS.values()]
+        choices = {
+            name: [*DECISIONS.get(name, _NUMBERS.get(name, (None,))), *(getattr(p, name) for p in presets)]
+            for name in metric.reads
+        }
+        choices |= {n: [*_NUMBERS.get(n, ()), default] for n, default in metric.params.items()}
+        self.choices = {
+            name: (own[name],) if name in own else tuple(dict.fromkeys(values))
+            for name, values in choices.items()
+        }
         # What may differ between requests of one run; the rest differs from run to run.
         self._in_request = {*metric.params, *metric.conventions, "relevant_from", "duplicates"}
         self._in_request.discard("max_grade")
@@ -423,10 +417,8 @@ class _Space:
         self._found: dict[tuple[str, _Key, _Key], Prediction] = {}
         self._questions: dict[tuple[str, str], tuple[tuple[str, dict[str, Any]], ...]] = {}
 
-    def choices_under(self, deviation: Deviation | None) -> dict[str, tuple[Any, ...]]:
+    def choices_under(self, deviation: Deviation) -> dict[str, tuple[Any, ...]]:
         """The values to try; what a deviation decides, or has no use for, is left out."""
-        if deviation is None:
-            return self.choices
         free = {name: values for name, values in self.choices.items() if name not in deviation.decides}
         if deviation.formula is None:
             return free
@@ -437,19 +429,19 @@ class _Space:
             if name in free
         }
 
-    def questions(self, probe: Probe, deviation: Deviation | None) -> tuple[tuple[str, dict[str, Any]], ...]:
+    def questions(self, probe: Probe, deviation: Deviation) -> tuple[tuple[str, dict[str, Any]], ...]:
         """What is read of a probe, each with the text that tells it from others."""
         key = probe.text, str(deviation)
         if key not in self._questions:
             asked: Iterable[Any] = [probe.question]
-            if deviation is not None and deviation.questions is not None:
+            if deviation.questions is not None:
                 asked = deviation.questions(probe.question)
-            if deviation is not None and deviation.cut is not None:
+            if deviation.cut is not None:
                 asked = [{**question, "k": deviation.cut(question["k"])} for question in asked]
             self._questions[key] = tuple({json.dumps(q): q for q in asked}.items())
         return self._questions[key]
 
-    def shown(self, probe: Probe, deviation: Deviation | None) -> list[str]:
+    def shown(self, probe: Probe, deviation: Deviation) -> list[str]:
         """The decisions that can move the answer to this probe."""
         asked = self.questions(probe, deviation)
         return [
@@ -459,34 +451,38 @@ class _Space:
         ]
 
     def predictions(
-        self, probe: Probe, deviation: Deviation | None, several: Sequence[Mapping[str, Any]]
+        self, probe: Probe, deviation: Deviation, several: Sequence[Mapping[str, Any]]
     ) -> list[list[Prediction]]:
         """What each of these hypotheses gives for a probe; several numbers where any of them may be."""
         asked = self.questions(probe, deviation)
-        formula = None if deviation is None else deviation.formula
-        decided = {} if deviation is None else deviation.decides
-        settle = None if deviation is None else deviation.settle
-        scale = 1.0 if deviation is None else deviation.scale
-        if formula is None:
-            self._prepare(asked, [{**values, **decided} for values in several])
-        out = []
-        for values in several:
-            found = []
-            for text, question in asked:
-                if formula is not None:
-                    one = _by_formula(formula, question, {**values, **decided})
-                else:
-                    in_run, in_request = self._parted({**values, **decided})
-                    one = self._found[text, _key(in_run), _key(in_request)]
-                if settle is not None and one.users:
-                    one = one._replace(value=float(settle(list(one.users.values()))))
-                if scale != 1.0:
-                    one = Prediction(
-                        scale * one.value, {u: scale * v for u, v in one.users.items()}, one.error
-                    )
-                found.append(one)
-            out.append(found)
-        return out
+        decided = [{**values, **deviation.decides} for values in several]
+        if deviation.formula is None:
+            self._prepare(asked, decided)
+        return [
+            [self._predicted(text, question, deviation, values) for text, question in asked]
+            for values in decided
+        ]
+
+    def _predicted(
+        self, text: str, question: Mapping[str, Any], deviation: Deviation, values: Mapping[str, Any]
+    ) -> Prediction:
+        """What one hypothesis gives for one question, which was measured before if there is no formula."""
+        if deviation.formula is not None:
+            one = _by_formula(deviation.formula, question, values)
+        else:
+            in_run, in_request = self._parted(values)
+            one = self._found[text, _key(in_run), _key(in_request)]
+        if deviation.settle is not None and one.users:
+            one = one._replace(value=float(deviation.settle(list(one.users.values()))))
+        scale = deviation.scale
+        if scale == 1.0:
+            return one
+        return Prediction(scale * one.value, {u: scale * v for u, v in one.users.items()}, one.error)
+
+    def predicted(self, probe: Probe, one: Hypothesis) -> list[Prediction]:
+        """What one hypothesis gives for a probe."""
+        visible = {name: one.values[name] for name in self.shown(probe, one.deviation)}
+        return self.predictions(probe, one.deviation, [visible])[0]
 
     def _prepare(
         self, asked: Iterable[tuple[str, Mapping[str, Any]]], several: Iterable[Mapping[str, Any]]
@@ -621,12 +617,12 @@ class _Search:
         self.known = known
         self.within = within
 
-    def remaining(self, deviations: Iterable[Deviation | None]) -> list[Hypothesis]:
+    def remaining(self, deviations: Iterable[Deviation]) -> list[Hypothesis]:
         return [
             Hypothesis(values, deviation) for deviation in deviations for values in self.fitting(deviation)[0]
         ]
 
-    def fitting(self, deviation: Deviation | None) -> tuple[list[dict[str, Any]], list[dict[str, Any]], int]:
+    def fitting(self, deviation: Deviation) -> tuple[list[dict[str, Any]], list[dict[str, Any]], int]:
         """What fits all probes; what fitted before the first probe that nothing fits, and its number."""
         survivors: list[dict[str, Any]] = [{}]
         for number, (probe, answer) in enumerate(self.known):
@@ -637,7 +633,7 @@ class _Search:
         return survivors, survivors, len(self.known)
 
     def fit(
-        self, probe: Probe, answer: Answer, deviation: Deviation | None, before: Sequence[Mapping[str, Any]]
+        self, probe: Probe, answer: Answer, deviation: Deviation, before: Sequence[Mapping[str, Any]]
     ) -> list[dict[str, Any]]:
         """Those of `before`, with values for what this probe shows, that give its answer."""
         choices = self.space.choices_under(deviation)
@@ -668,7 +664,7 @@ def _classes(
         if any(
             all(one.values.get(decision, value) == value for decision, value in decisions.items())
             for one in remaining
-            if one.deviation is None or not known_only or name in one.deviation.known_of
+            if one.deviation is AS_KNOWN or not known_only or name in one.deviation.known_of
         ):
             classes.setdefault(tuple(decisions.items()), []).append(name)
     return tuple(tuple(names) for names in classes.values())
@@ -691,20 +687,14 @@ def _describe(
             fixed[name] = values[0]
         elif len(choices) > 1:
             left[name] = Open(values, _why_open(space, name, remaining, asked))
-    differences = []
-    for one in remaining:
-        gaps = [
-            min(_difference(answer, p) for p in space.predictions(
-                probe, one.deviation, [{n: one.values[n] for n in space.shown(probe, one.deviation)}]
-            )[0])
-            for probe, answer in known
-        ]  # fmt: skip
-        differences.append(max(gaps))
-    largest = min(differences)
+    largest = min(
+        max(min(_difference(answer, p) for p in space.predicted(probe, one)) for probe, answer in known)
+        for one in remaining
+    )
     if not precision:
         kind = "double precision" if largest <= _DOUBLE else "single precision"
         precision = f"the largest difference is {largest:.1g} ({kind})"
-    deviations = tuple(dict.fromkeys(str(one.deviation) for one in remaining if one.deviation is not None))
+    deviations = tuple(dict.fromkeys(filter(None, (str(one.deviation) for one in remaining))))
     presets = _classes(space, remaining, known_only=True)
     named_presets = {name for names in presets for name in names}
     otherwise = _classes(space, remaining, known_only=False) if deviations else ()
@@ -742,8 +732,8 @@ def _why_open(
 ) -> str:
     if name in _NEVER_SHOWN:
         return _NEVER_SHOWN[name]
-    deviation = next((one.deviation for one in remaining if name not in one.values and one.deviation), None)
-    if deviation is not None and name not in space.choices_under(deviation):
+    without = [one.deviation for one in remaining if name not in one.values and one.deviation is not AS_KNOWN]
+    if without and name not in space.choices_under(without[0]):
         return "the deviation below stands in its place"
     rule = space.request.metric.combine_if
     if rule is not None and rule[0] == name and all(isinstance(a, dict) for _, a in _answered(asked)):
@@ -776,13 +766,10 @@ def _contradict(
     """Where the answers leave everything known."""
     known = _answered(asked)
     search = _Search(space, known, within)
-    _, before, number = search.fitting(None)
-    probe, answer = known[number]
-    alone = False
-    for small, given in sorted(known, key=lambda one: one[0].size):
-        if not search.fit(small, given, None, [{}]):
-            probe, answer, alone = small, given, True
-            break
+    _, before, number = search.fitting(AS_KNOWN)
+    smallest_first = sorted(known, key=lambda one: one[0].size)
+    alone = next((one for one in smallest_first if not search.fit(*one, AS_KNOWN, [{}])), None)
+    probe, answer = alone or known[number]
     candidates = {str(Conventions()): space.of_preset(Conventions())}
     candidates |= {name: space.of_preset(row.conventions) for name, row in PRESETS.items()}
     for values in before[:50]:
@@ -791,13 +778,9 @@ def _contradict(
         candidates.setdefault(str(Conventions().but(**changed)), decisions)
     rows = []
     for words, decisions in candidates.items():
-        full = {name: decisions.get(name, space.choices[name][0]) for name in space.choices}
-        fits, here = 0, Prediction(math.nan, {}, "?")
-        for one, given in known:
-            visible = {n: full[n] for n in space.shown(one, None)}
-            ((predicted,),) = space.predictions(one, None, [visible])
-            fits += _difference(given, predicted) <= within
-            here = predicted if one is probe else here
+        full = Hypothesis({name: decisions.get(name, values[0]) for name, values in space.choices.items()})
+        fits = sum(_difference(given, space.predicted(one, full)[0]) <= within for one, given in known)
+        here = space.predicted(probe, full)[0]
         value = here.error or (here.users if isinstance(answer, dict) else here.value)
         rows.append((-fits, _difference(answer, here), words, value))
     by_value: dict[str, tuple[list[str], Any, int]] = {}
@@ -817,12 +800,12 @@ def _contradict(
         largest_difference=math.inf,
         precision=precision,
         unanswered=_refused(asked),
-        contradiction=Contradiction(probe, answer, alone, nearest),
+        contradiction=Contradiction(probe, answer, alone is not None, nearest),
         other_metrics=tuple(
             other.name
             for other in METRICS.values()
             if not constant and other is not space.request.metric and not {*other.needs} - {"lists"}
-            if _Search(_space_of(Request(other, None)), known, within).remaining([None])
+            if _Search(_space_of(Request(other, None)), known, within).remaining([AS_KNOWN])
         ),
     )
 
