@@ -394,6 +394,24 @@ class _Demand(NamedTuple):
 
         return make
 
+    def check(self, gain: tuple[float, float, float], bound: float, **found: Any) -> GateCheck:
+        """The check, from the new value, the old one and their difference, where more is better.
+
+        `bound` is that of the difference, to which the margin was added.
+        """
+        new, old, difference = gain
+        scale = abs(old) if old else math.nan
+        return GateCheck(
+            metric=str(self.request),
+            value=self.sign * new,
+            against=self.sign * old,
+            change=difference / scale,
+            bound=(bound - self.margin * abs(old)) / scale if self.relative else bound - self.margin,
+            margin=self.margin,
+            relative=self.relative,
+            **found,
+        )
+
 
 class _Means(NamedTuple):
     """Of the users who have both values: how many, the old mean, the gain, and how many users differ."""
@@ -426,8 +444,8 @@ def _check_metrics(
 
 def _check_metric(shifted: Paired, demand: _Demand, means: _Means, bounds: tuple[float, float]) -> GateCheck:
     """One metric against its margin, from pairs of which the new value is moved by it."""
-    request, margin, relative, confidence = demand
-    sign, share, base = demand.sign, demand.share(means.base), means.base
+    margin, relative, confidence = demand.margin, demand.relative, demand.confidence
+    sign, share = demand.sign, demand.share(means.base)
     # The range of new - (1 - share) * old, where both lie between the bounds.
     low, high = sorted(sign * end for end in bounds)
     shift = 0.0 if relative else margin
@@ -435,24 +453,17 @@ def _check_metric(shifted: Paired, demand: _Demand, means: _Means, bounds: tuple
     test = rare_mean_test(
         shifted, 0.0, ends, "greater", confidence=confidence, n_differing=means.n_differing
     ) or paired_t(shifted, alternative="greater", confidence=confidence)
-    bound = math.nan if test.interval is None else test.interval.low
-    scale = abs(base) if base else math.nan
-    least = (bound - margin * abs(base)) / scale if relative else bound - margin
-    if relative and test.method == METHOD and low >= 0:
-        least = max(least, -1.0)  # nothing falls below 0
-    return GateCheck(
-        metric=str(request),
-        value=sign * (base + means.difference),
-        against=sign * base,
-        change=means.difference / scale,
-        bound=least,
-        margin=margin,
-        relative=relative,
+    check = demand.check(
+        (means.base + means.difference, means.base, means.difference),
+        math.nan if test.interval is None else test.interval.low,
         p_value=test.p_value,
         users=means.users,
         passed=test.p_value <= 1 - confidence,
         notes=test.notes,
     )
+    if relative and test.method == METHOD and low >= 0:
+        return replace(check, bound=max(check.bound, -1.0))  # nothing falls below 0
+    return check
 
 
 def _check_whole(new: Evaluation, old: Evaluation, demand: _Demand) -> GateCheck:
@@ -467,16 +478,10 @@ def _check_whole(new: Evaluation, old: Evaluation, demand: _Demand) -> GateCheck
     moved = first - second.times(1.0 - demand.share(base))
     estimate = moved.estimate(2.0 * confidence - 1.0)  # its lower end alone has the confidence of the gate
     bound = estimate.interval.low + shift
-    scale = abs(base) if base else math.nan
     p_value = t_tail(t_ratio(estimate.value + shift, estimate.standard_error), moved.df, "greater")
-    return GateCheck(
-        metric=str(request),
-        value=demand.sign * first.value,
-        against=demand.sign * base,
-        change=(first.value - base) / scale,
-        bound=(bound - margin * abs(base)) / scale if relative else bound - margin,
-        margin=margin,
-        relative=relative,
+    return demand.check(
+        (first.value, base, first.value - base),
+        bound,
         p_value=math.nan if moved.is_constant else p_value,
         users=int(second.sizes.sum()),
         passed=bound > 0,
