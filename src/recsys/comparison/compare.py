@@ -150,18 +150,11 @@ class Comparison(tables.Tabled, Sequence[Row]):
 
         Other choices default to those of this comparison.
         """
-        options: dict[str, Any] = {
-            f.name: getattr(self.table.options, f.name) for f in fields(Options) if f.init
-        }
-        options.pop("lower_is_better")
+        names = [f.name for f in fields(Options) if f.init and f.name != "lower_is_better"]
+        own: dict[str, Any] = {name: getattr(self.table.options, name) for name in names}
+        own |= {**choices, "correction": correction}
         metrics = list(dict.fromkeys(row.metric for row in self.rows))
-        return compare(
-            self.evaluations,
-            None,
-            metrics,
-            cautions=self.silenced,
-            **(options | dict(choices) | {"correction": correction}),
-        )
+        return compare(self.evaluations, None, metrics, cautions=self.silenced, **own)
 
     def __getitem__(self, key: Any) -> Any:
         """A row by place, by (model, metric), or by (model, baseline, metric) if there are several."""

@@ -126,14 +126,8 @@ class ResultHistory(Sequence[Night]):
             {"name": name, "metric": metric, "nights": count, "nights_needed": MIN_NIGHTS}
             for (name, metric), count in self.too_few_nights().items()
         ]
-        document = {
-            "nights": nights,
-            "changes": moved,
-            "too_few_nights": too_few,
-            "notes": self.notes(),
-            "skipped": list(self.skipped),
-        }
-        return json.dumps(document, indent=indent, ensure_ascii=False)
+        document = {"nights": nights, "changes": moved, "too_few_nights": too_few, "notes": self.notes()}
+        return json.dumps(document | {"skipped": [*self.skipped]}, indent=indent, ensure_ascii=False)
 
     def __repr__(self) -> str:
         changes = self.changes()

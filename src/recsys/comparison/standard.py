@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
+from itertools import islice
 from typing import Any
 
 from recsys.comparison.probes import by_user
@@ -430,28 +431,23 @@ def inputs(family: str) -> dict[str, Input]:
         return _RATINGS
     needs = {need for metric in standard_metrics() if family_of(metric) == family for need in metric.needs}
     known = dict(_KNOWN) if "lists" in needs else {}
-    if "candidates" in needs:
-        known["complete"] = True
-    if "catalogue" in needs:
-        known["catalogue"] = _CATALOGUE
-    found = {name: replace(source, context={**known, **source.context}) for name, source in INPUTS.items()}
+    known |= {"complete": True} if "candidates" in needs else {}
+    known |= {"catalogue": _CATALOGUE} if "catalogue" in needs else {}
+    found = dict(INPUTS)
     if "lists" in needs:
-        for name, changes in _OTHER_KNOWN.items():
-            source = INPUTS["users of different weight"]
-            context = {key: value for key, value in (known | changes).items() if value is not None}
-            found[name] = replace(source, context=context, shows=())
-    for name, source in _EDGES.items():
-        found[name] = replace(source, context={**known, **source.context})
+        source = replace(INPUTS["users of different weight"], shows=())
+        found |= {name: replace(source, context=changes) for name, changes in _OTHER_KNOWN.items()}
+    for name, source in (found | _EDGES).items():
+        context = {key: value for key, value in {**known, **source.context}.items() if value is not None}
+        found[name] = replace(source, context=context)
     return found
 
 
 def vectors(metrics: Iterable[str] | None = None) -> list[Vector]:
     """Every vector of the standard, or those of some metrics, in the order of the registry."""
-    every = standard_metrics()
-    if metrics is not None:
-        wanted = set(metrics)
-        every = [metric for metric in every if metric.name in wanted]
-    return [vector for metric in every for vector in _vectors_of(metric)]
+    wanted = None if metrics is None else set(metrics)
+    chosen = (metric for metric in standard_metrics() if wanted is None or metric.name in wanted)
+    return [vector for metric in chosen for vector in _vectors_of(metric)]
 
 
 @cache
@@ -513,17 +509,15 @@ def _that_differ(
     """The vectors of the first input, and of the first random one, on which a change moves the metric."""
     found: list[Vector] = []
     for is_random in (False, True):
-        for name in names:
-            if name.startswith("random") == is_random:
-                moved = [
-                    vector
-                    for vector in _ask(metric, name, params, changes)
-                    if vector.expected != against.get((name, vector.k), vector.expected)
-                    and ("error" in changes.values() or "error" not in vector.expected)
-                ]
-                if moved:
-                    found += moved[:1]
-                    break
+        moved = (
+            vector
+            for name in names
+            if name.startswith("random") == is_random
+            for vector in _ask(metric, name, params, changes)
+            if vector.expected != against.get((name, vector.k), vector.expected)
+            and ("error" in changes.values() or "error" not in vector.expected)
+        )
+        found += islice(moved, 1)
     return found
 
 
