@@ -189,11 +189,9 @@ class _Retrieval:
     def _rows(self) -> _Scored:
         if not self._updates:
             raise InputError("nothing was added yet.", hint="Call update(preds, target, indexes) first.")
-        return _Scored(
-            np.concatenate([rows.index for rows in self._updates]),
-            np.concatenate([rows.score for rows in self._updates]),
-            np.concatenate([rows.target for rows in self._updates]),
-        )
+        columns = zip(*((rows.index, rows.score, rows.target) for rows in self._updates), strict=True)
+        index, score, target = map(np.concatenate, columns)
+        return _Scored(index, score, target)
 
     def _aggregate(self, values: Float, full: Bool) -> Any:
         """One number of the values per query, for every row if there are rows, as a tensor.

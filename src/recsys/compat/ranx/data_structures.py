@@ -527,18 +527,17 @@ class Report(_Written):
         """A LaTeX table; it needs the packages booktabs and graphicx."""
         from recsys.evaluation.tables import latex_text
 
-        best = {
-            metric: max(
-                self.model_names, key=lambda model: round(self.results[model][metric], self.rounding_digits)
-            )
-            for metric in self.metrics
+        rounded = {
+            model: {metric: round(value, self.rounding_digits) for metric, value in row.items()}
+            for model, row in self.results.items()
         }
+        best = {m: max(self.model_names, key=lambda model: rounded[model][m]) for m in self.metrics}
         rows = []
         for at, model in enumerate(self.model_names):
             cells = [_mark(at, _LETTERS), latex_text(model)]
             for metric in self.metrics:
                 score = self.format_score(self.results[model][metric])
-                if model == best[metric] and round(self.results[model][metric], self.rounding_digits) > 0:
+                if model == best[metric] and rounded[model][metric] > 0:
                     score = rf"\textbf{{{score}}}"
                 raised = self.get_superscript_for_latex(model, metric)
                 phantoms = self.get_phantoms_for_latex(model, metric)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from recsys.ranks.fusion import find_fusion, find_normalisation, norm_of
 from recsys.ranks.fusion import normalise as normalise_pool
 
 __all__ = ["compare", "evaluate", "fuse", "normalize", "optimize_fusion", "plot"]
+_WINS: tuple[tuple[str, Any], ...] = (("W", np.greater), ("T", np.equal), ("L", np.less))
 
 
 def evaluate(
@@ -78,14 +80,11 @@ def evaluate(
             if return_std and return_mean:
                 run.std_scores[name] = np.std(column)
             run.scores[name].update(zip(run.keys(), column, strict=True))
-    out: dict[str, Any] = {}
-    for name, column in found.items():
-        if not return_mean:
-            out[name] = column
-        elif return_std:
-            out[name] = {"mean": np.mean(column), "std": np.std(column)}
-        else:
-            out[name] = np.mean(column)
+    out: dict[str, Any] = dict(found)
+    if return_mean:
+        out = {name: np.mean(column) for name, column in found.items()}
+        if return_std:
+            out = {name: {"mean": mean, "std": np.std(found[name])} for name, mean in out.items()}
     return out[names[0]] if len(names) == 1 else out
 
 
@@ -129,26 +128,18 @@ def compare(
     """
     names = [metrics] if isinstance(metrics, str) else list(metrics)
     columns: dict[str, dict[str, Any]] = {}
-    models = []
-    for number, run in enumerate(runs, start=1):
-        model = run.name if run.name is not None else f"run_{number}"
+    models = [run.name if run.name is not None else f"run_{number}" for number, run in enumerate(runs, 1)]
+    for model, run in zip(models, runs, strict=True):
         found = evaluate(
             qrels, run, names, return_mean=False, threads=threads, make_comparable=make_comparable
         )
         columns[model] = found if len(names) > 1 else {names[0]: found}
-        models.append(model)
     wins: dict[tuple[str, str], dict[str, dict[str, int]]] = {
         (a, b): {
-            name: {
-                "W": int((columns[a][name] > columns[b][name]).sum()),
-                "T": int((columns[a][name] == columns[b][name]).sum()),
-                "L": int((columns[a][name] < columns[b][name]).sum()),
-            }
+            name: {letter: int(is_so(columns[a][name], columns[b][name]).sum()) for letter, is_so in _WINS}
             for name in names
         }
-        for a in columns
-        for b in columns
-        if a != b
+        for a, b in permutations(columns, 2)
     }
     return Report(
         model_names=models,

@@ -85,12 +85,12 @@ def compute_statistical_significance(
                     found[pair][metric] = {"p_value": row["p-value"], "significant": row["significant"]}
             continue
         for a, b in found:
-            if stat_test == "student":
-                p, significant = paired_student_t_test(columns[a], columns[b], max_p)
-            else:
-                p, significant = fisher_randomization_test(
-                    columns[a], columns[b], n_permutations, max_p, random_seed
-                )
+            pair = columns[a], columns[b]
+            p, significant = (
+                paired_student_t_test(*pair, max_p)
+                if stat_test == "student"
+                else fisher_randomization_test(*pair, n_permutations, max_p, random_seed)
+            )
             found[a, b][metric] = {"p_value": np.float64(p), "significant": significant and not math.isnan(p)}
     return found
 
