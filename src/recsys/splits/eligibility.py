@@ -129,11 +129,9 @@ def _read_items(
     ids, codes = FrameTable(frame, {"item": name}).ids("item")
     if len(ids) < len(codes):
         raise InputError("an item occurs twice.", table="items", column=name, hint="Give each item one row.")
-    names = (
-        _time_column(frame.columns, begins, _FROM_COLUMNS),
-        _time_column(frame.columns, ends, _UNTIL_COLUMNS),
-    )
-    if names == (None, None):
+    chosen = (begins, _FROM_COLUMNS), (ends, _UNTIL_COLUMNS)
+    names = [_time_column(frame.columns, *each) for each in chosen]
+    if names == [None, None]:
         raise ColumnError(
             f"no column says from or until when; the columns are: {', '.join(frame.columns)}.",
             table="items",
@@ -189,11 +187,9 @@ def _read_moments(at: Any, users: Any, clock: Clock, columns: Any, unit: str | N
         name = table.required("time")
         own_clock = table.clock(name, unit)
         if own_clock.missing.any() or own_clock.kind != clock.kind:
-            problem = (
-                "a time is missing"
-                if own_clock.missing.any()
-                else f"times are {own_clock.kind}, those of the items {clock.kind}"
-            )
+            problem = f"times are {own_clock.kind}, those of the items {clock.kind}"
+            if own_clock.missing.any():
+                problem = "a time is missing"
             raise InputError(f"{problem}.", table="at", column=name, hint="Write both the same way.")
         tick, own_tick = clock.tick or 1, own_clock.tick or 1
         # Two tables of dates may differ in their resolution.
@@ -206,12 +202,9 @@ def _read_moments(at: Any, users: Any, clock: Clock, columns: Any, unit: str | N
             "one moment for all users needs users=.", hint="Pass the user ids, or the test part."
         )
     if isinstance(users, list | tuple | set | frozenset | range | np.ndarray):
-        values = (
-            users
-            if isinstance(users, np.ndarray)
-            else ids_from_sequence(list(users), table="users", column="user")
-        )
-        ids, _ = encode(values, table="users", column="user")
+        if not isinstance(users, np.ndarray):
+            users = ids_from_sequence(list(users), table="users", column="user")
+        ids, _ = encode(users, table="users", column="user")
     else:
         ids = as_interaction_table(users, columns).ids("user")[0]
     return ids, np.full(len(ids), clock.at(at))

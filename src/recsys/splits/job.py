@@ -161,7 +161,8 @@ class Job:
         if timed:
             name = self.table.required("time")
             self._clock = self.table.clock(name, self.options["unit"])
-            self._exclude_or_refuse(self._clock.missing, name, "without a time", "every row needs a time")
+            fault = "are without a time: every row needs a time"
+            self._exclude_or_refuse(self._clock.missing, name, "without a time", fault)
         self._check_ratings()
         self._keep_k_core()
         self.active: Int | None = None if not self.reasons else np.flatnonzero(self.side == TRAIN)
@@ -169,15 +170,14 @@ class Job:
 
     def _check_ratings(self) -> None:
         name, scale = self.table.role("grade"), self.options["scale"]
-        if self.options["bad_rows"] == "keep":
-            return
-        if name is None and scale is None:
+        if self.options["bad_rows"] == "keep" or (name is None and scale is None):
             return
         name = self.table.required("grade")
         grade = _ratings(self.table.column(name))
         if grade is None:
             return
-        self._exclude_or_refuse(~np.isfinite(grade), name, "without a rating", "every row needs a rating")
+        fault = "are without a rating: every row needs a rating"
+        self._exclude_or_refuse(~np.isfinite(grade), name, "without a rating", fault)
         if scale is not None:
             try:
                 low, high = (float(end) for end in scale)
@@ -189,20 +189,17 @@ class Job:
                 raise SplitError(
                     f"scale={scale!r}: the lowest rating is not below the highest.", hint="Pass scale=(1, 5)."
                 )
-            self._exclude_or_refuse(
-                (grade < low) | (grade > high), name, f"rating outside {low:g} to {high:g}", "see the scale"
-            )
+            reason = f"rating outside {low:g} to {high:g}"
+            self._exclude_or_refuse((grade < low) | (grade > high), name, reason, f"have a {reason}")
 
-    def _exclude_or_refuse(self, is_bad: Bool, column: str, reason: str, expected: str) -> None:
+    def _exclude_or_refuse(self, is_bad: Bool, column: str, reason: str, fault: str) -> None:
         """Exclude bad rows for a reason, or raise, as `bad_rows` says."""
         if not is_bad.any():
             return
         first_bad = int(np.argmax(is_bad))
         if self.options["bad_rows"] != "exclude":
             raise SplitError(
-                f"{int(is_bad.sum()):,} of {len(is_bad):,} rows are {reason}: {expected}."
-                if reason.startswith("without")
-                else f"{int(is_bad.sum()):,} of {len(is_bad):,} rows have a {reason}.",
+                f"{int(is_bad.sum()):,} of {len(is_bad):,} rows {fault}.",
                 table="data",
                 column=column,
                 row=first_bad,
@@ -217,16 +214,10 @@ class Job:
         )
         if max(minimum) > 1:
             rows = np.flatnonzero(self.side == TRAIN)
-            keep, n_rounds = k_core(
-                self.table.ids("user")[1][rows], self.table.ids("item")[1][rows], minimum, iterative=True
-            )
-            self.notes["core_rounds"] = n_rounds
-            conditions = [
-                f"{role} with fewer than {n}"
-                for role, n in zip(("user", "item"), minimum, strict=True)
-                if n > 1
-            ]
-            reason = f"{' or '.join(conditions)} rows"
+            user, item = (self.table.ids(role)[1][rows] for role in ("user", "item"))
+            keep, self.notes["core_rounds"] = k_core(user, item, minimum, iterative=True)
+            roles = zip(("user", "item"), minimum, strict=True)
+            reason = f"{' or '.join(f'{role} with fewer than {n}' for role, n in roles if n > 1)} rows"
             self.side[rows[~keep]] = reason_code(self.reasons, reason)
         if not (self.side == TRAIN).any():
             raise SplitError(

@@ -336,17 +336,11 @@ def min_interactions(
             f"no row is left: no user with {minimum[0]} and item with {minimum[1]} rows.",
             hint="Ask for fewer.",
         )
-    counts = {
-        "input": len(table),
-        "kept": int(keep.sum()),
-        "excluded": int((~keep).sum()),
-        "users_excluded": count_distinct(user_codes, len(users))
-        - count_distinct(user_codes[keep], len(users)),
-        "items_excluded": count_distinct(item_codes, len(items))
-        - count_distinct(item_codes[keep], len(items)),
-        "rounds": rounds,
-    }
-    return Selection(table, keep, counts)
+    n_kept = int(keep.sum())
+    counts = {"input": len(table), "kept": n_kept, "excluded": len(table) - n_kept}
+    for name, codes, n_ids in (("users", user_codes, len(users)), ("items", item_codes, len(items))):
+        counts[f"{name}_excluded"] = count_distinct(codes, n_ids) - count_distinct(codes[keep], n_ids)
+    return Selection(table, keep, counts | {"rounds": rounds})
 
 
 def k_core(user: Codes, item: Codes, minimum: tuple[int, int], *, iterative: bool) -> tuple[Bool, int]:

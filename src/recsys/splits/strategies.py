@@ -57,8 +57,7 @@ def random_ratio(
     >>> sum(map(len, train.values())), sum(map(len, test.values()))
     (3, 2)
     """
-    amounts = _check_amounts(test, validation)
-    job = Job("random_ratio", data, {"test": test, "validation": validation}, options, timed=False)
+    job, amounts = _job_of_amounts("random_ratio", data, (test, validation), options)
     return _split_all_rows(job, amounts, by_time=False)
 
 
@@ -67,8 +66,7 @@ def per_user_ratio(
     data: Any, test: float = 0.2, validation: float = 0, **options: Unpack[SplitOptions]
 ) -> Split:
     """A drawn share of each user's rows (rounded down, at least one), or a number of them."""
-    amounts = _check_amounts(test, validation)
-    job = Job("per_user_ratio", data, {"test": test, "validation": validation}, options, timed=False)
+    job, amounts = _job_of_amounts("per_user_ratio", data, (test, validation), options)
     return _split_per_user(job, amounts, by_time=False)
 
 
@@ -194,8 +192,7 @@ def per_user_temporal(
 
     There is no common border in time: a test row of one user may be older than a training row of another.
     """
-    amounts = _check_amounts(test, validation)
-    job = Job("per_user_temporal", data, {"test": test, "validation": validation}, options, timed=True)
+    job, amounts = _job_of_amounts("per_user_temporal", data, (test, validation), options, timed=True)
     return _split_per_user(job, amounts, by_time=True)
 
 
@@ -226,8 +223,7 @@ def global_temporal(
     if validation_at is not None and at is None:
         raise SplitError("validation_at= needs at=.", hint="Pass both borders.")
     amounts = None if at is not None else _check_amounts(0.2 if test is None else test, validation)
-    parameters = {"test": test, "validation": validation, "at": at, "validation_at": validation_at}
-    parameters = {name: value for name, value in parameters.items() if value is not None}
+    parameters = _given(test=test, validation=validation, at=at, validation_at=validation_at)
     job = Job("global_temporal", data, parameters, options, timed=True)
     if amounts is not None:
         return _split_all_rows(job, amounts, by_time=True)
@@ -269,15 +265,7 @@ def rolling_windows(
     Raises:
         SplitError: the windows do not fit into the data.
     """
-    parameters = {
-        "length": length,
-        "n_windows": n_windows,
-        "step": step,
-        "train": train,
-        "gap": gap,
-        "start": start,
-    }
-    parameters = {name: value for name, value in parameters.items() if value is not None}
+    parameters = _given(length=length, n_windows=n_windows, step=step, train=train, gap=gap, start=start)
     job = Job("rolling_windows", data, parameters, options, timed=True)
     clock = job.clock
     span = clock.length(length, what="length")
@@ -379,6 +367,21 @@ def unseen_users(
         if len(rows):
             side[rows] = job.apply_short_rule(side[rows], user[rows], len(ids), needed=(judged, shown))
     return job.build_split(side, KNOWN, *((VALIDATION_KNOWN, VALIDATION) if amounts[1] else ()))
+
+
+def _given(**parameters: Any) -> dict[str, Any]:
+    """The parameters that are not None."""
+    return {name: value for name, value in parameters.items() if value is not None}
+
+
+def _job_of_amounts(
+    how: str, data: Any, amounts: tuple[Any, Any], options: SplitOptions, *, timed: bool = False
+) -> tuple[Job, tuple[Any, Any]]:
+    """The job of a strategy whose parameters are the amounts of test and validation, and these, checked."""
+    checked = _check_amounts(*amounts)
+    return Job(
+        how, data, dict(zip(("test", "validation"), amounts, strict=True)), options, timed=timed
+    ), checked
 
 
 def _split_all_rows(job: Job, amounts: tuple[Any, Any], *, by_time: bool) -> Split:

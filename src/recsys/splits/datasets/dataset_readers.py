@@ -32,10 +32,8 @@ ARCHIVES = {
     "ml-25m.zip": "6b51fb2759a8657d3bfcbfc42b592ada",
 }
 DOWNLOAD_HINTS = {
-    (
-        "ml-",
-        "movielens",
-    ): "MovieLens is at https://grouplens.org/datasets/movielens/; a .zip need not be unpacked.",
+    ("ml-", "movielens"): "MovieLens is at https://grouplens.org/datasets/movielens/; "
+    "a .zip need not be unpacked.",
     ("amazon", "ratings_"): "Amazon's ratings are at https://cseweb.ucsd.edu/~jmcauley/datasets.html.",
     (".inter", "recbole"): "RecBole's data sets are at https://recbole.io/dataset_list.html.",
 }
@@ -84,11 +82,8 @@ class Dataset:
         tables = [name for name in ("items", "users") if getattr(self, name) is not None]
         published = self.notes.get("published_rows", len(self.interactions))
         published_note = "" if published == len(self.interactions) else f" ({published:,} were published)"
-        facts = [
-            f"{len(self.interactions):,} rows{published_note}",
-            f"{n_users:,} users",
-            f"{n_items:,} items",
-        ]
+        rows = f"{len(self.interactions):,} rows{published_note}"
+        facts = [rows, f"{n_users:,} users", f"{n_items:,} items"]
         facts += [f"with tables of {' and '.join(tables)}"] if tables else []
         return f"Dataset({self.name}: {', '.join(facts)})"
 
@@ -264,12 +259,9 @@ def recbole(path: str | os.PathLike[str]) -> Dataset:
         )
     frame, roles = _read_typed_table(folder, inter_files[0])
     _require(roles, frame, inter_files[0], "user", "item")
-    side_tables = {}
-    for ending in (".item", ".user"):
-        files = folder.ending(ending)
-        side_tables[ending] = _read_typed_table(folder, files[0])[0] if files else None
-    notes = {"format": "inter", **folder.notes}
-    return Dataset(folder.name, frame, side_tables[".item"], side_tables[".user"], roles, notes)
+    files = [folder.ending(ending)[:1] for ending in (".item", ".user")]
+    items, users = (_read_typed_table(folder, file[0])[0] if file else None for file in files)
+    return Dataset(folder.name, frame, items, users, roles, {"format": "inter", **folder.notes})
 
 
 def _read_typed_table(folder: Folder, name: str) -> tuple[Any, dict[str, str]]:
@@ -347,15 +339,10 @@ def read(path: str | os.PathLike[str], **options: Unpack[TableOptions]) -> Datas
 def _where_to_get(name: str) -> str:
     """A sentence on where to get a data set of that name."""
     lowered = name.lower()
-    hint = next(
-        (
-            hint_text
-            for marks, hint_text in DOWNLOAD_HINTS.items()
-            if lowered.startswith(marks) or lowered.endswith(marks)
-        ),
-        None,
-    )
-    return hint or "Check the path; nothing is downloaded."
+    for marks, hint in DOWNLOAD_HINTS.items():
+        if lowered.startswith(marks) or lowered.endswith(marks):
+            return hint
+    return "Check the path; nothing is downloaded."
 
 
 def _require(roles: Mapping[str, str], frame: Any, name: str, *needed: str) -> None:
