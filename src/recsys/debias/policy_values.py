@@ -320,18 +320,12 @@ def _contexts(frame: Any, names: list[str]) -> tuple[tuple[Any, ...], Array]:
     if not names:
         return (None,), np.zeros(len(frame), dtype=np.int64)
     parts = [encode_column(frame, _check_column(frame, name), "log") for name in names]
-    code = np.zeros(len(frame), dtype=np.int64)
-    for ids, codes in parts:
-        code = code * len(ids) + codes
+    shape = [len(ids) for ids, _ in parts]
+    code = np.ravel_multi_index([codes for _, codes in parts], shape)
     distinct, context = np.unique(code, return_inverse=True)
-    keys = []
-    for key in distinct.tolist():
-        rest, values = key, []
-        for ids, _ in reversed(parts):
-            rest, place = divmod(rest, len(ids))
-            values.append(ids.name(place))
-        keys.append(values[0] if len(values) == 1 else tuple(reversed(values)))
-    return tuple(keys), np.ravel(context)
+    places = zip(parts, np.unravel_index(distinct, shape), strict=True)
+    columns = [[ids.name(at) for at in column] for (ids, _), column in places]
+    return tuple(columns[0] if len(columns) == 1 else zip(*columns, strict=True)), np.ravel(context)
 
 
 class _Policy(NamedTuple):

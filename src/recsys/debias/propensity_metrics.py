@@ -181,19 +181,13 @@ def _check_estimators(estimators: Sequence[str] | None, n_relevant: Any) -> list
 
 def _check_additive(request: Request, observed: Interactions) -> None:
     """Refuse metrics that are not sums over the relevant items."""
-    metric = request.metric
-    if metric.additive is True:
+    metric, n_with_more = request.metric, int((observed.sizes > 1).sum())
+    if metric.additive is True or (metric.additive == "one item" and n_with_more == 0):
         return
+    why = metric.not_additive or "it is not a sum over the relevant items"
     if metric.additive == "one item":
-        n_with_more = int((observed.sizes > 1).sum())
-        if n_with_more == 0:
-            return
-        why = (
-            f"it is a sum over relevant items only where a user has one, and {n_with_more} users have more; "
-            "ask for recall"
-        )
-    else:
-        why = metric.not_additive or "it is not a sum over the relevant items"
+        why = f"it is a sum over relevant items only where a user has one, and {n_with_more} users have more"
+        why += "; ask for recall"
     raise NotDefinedError(f"{request} cannot be debiased by weights: {why}.", hint=f"See {_REFERENCE}.")
 
 
