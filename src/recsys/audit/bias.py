@@ -134,15 +134,9 @@ def metric_disagreement(e: Evidence) -> CheckResult:
     least, pair = _least_agreement(values, list(columns))
     text = f"{len(columns)} columns (metric, cut-off, convention) of {len(names)} models: "
     if not moved:
-        return Finding(
-            "metric_disagreement",
-            "info",
-            text + f"{'/'.join(sorted(winners[0]))} is best in all; least rank correlation {least:.2f}",
-            0,
-            pair if least < 1 else (),
-            "",
-            {"winner": sorted(winners[0]), "least_correlation": least, "columns": columns},
-        )
+        text += f"{'/'.join(sorted(winners[0]))} is best in all; least rank correlation {least:.2f}"
+        values_found = {"winner": sorted(winners[0]), "least_correlation": least, "columns": columns}
+        return Finding("metric_disagreement", "info", text, 0, pair if least < 1 else (), "", values_found)
     winners_by_column = {c: sorted(w) for c, w in zip(columns, winners, strict=True)}
     return Finding(
         "metric_disagreement",

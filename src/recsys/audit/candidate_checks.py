@@ -196,30 +196,26 @@ def seen_in_lists(e: Evidence) -> CheckResult:
     n = int(seen.sum())
     if n == 0:
         return None
-    n_users = len(sorted_unique(shown.user[seen]))
+    n_users, n_top = len(sorted_unique(shown.user[seen])), int(top.sum())
     can_be_relevant = bool(e.seen(e.test).any())
     return Finding(
         "seen_in_lists",
         "info" if can_be_relevant else "warning",
-        f"{n:,} of {int(top.sum()):,} places of the top {e.k} ({n / max(int(top.sum()), 1):.1%}, "
-        f"{n_users:,} users) "
-        "hold items the user has in train"
-        + ("" if can_be_relevant else ", none of which is ever right in the test"),
+        f"{n:,} of {n_top:,} places of the top {e.k} ({n / n_top:.1%}, {n_users:,} users) hold items the "
+        "user has in train" + ("" if can_be_relevant else ", none of which is ever right in the test"),
         n,
         e.examples(seen, shown),
         "Take seen items out before cutting the list (seen= for factors and scores), unless users have items "
         "again.",
-        {"users": n_users, "share": n / max(int(top.sum()), 1)},
+        {"users": n_users, "share": n / n_top},
     )
 
 
 @check("candidates", "ready lists")
 def repeats_in_lists(e: Evidence) -> CheckResult:
     """An item twice in one list."""
-    key = np.sort(
-        np.repeat(np.arange(len(e.ranked.cases)), e.ranked.sizes) * max(len(e.ranked.items), 1)
-        + e.ranked.codes
-    )
+    case = np.repeat(np.arange(len(e.ranked.cases)), e.ranked.sizes)
+    key = np.sort(case * max(len(e.ranked.items), 1) + e.ranked.codes)
     n = int((key[1:] == key[:-1]).sum())
     if n == 0:
         return None
@@ -299,12 +295,8 @@ def sampled_candidates(e: Evidence) -> CheckResult:
     has_list = (np.bincount(shown.user[shown.user >= 0], minlength=e.n_users) > 0)[e.test.user]
     truth_listed = float(is_listed[has_list].mean()) if has_list.any() else 0.0
     same_size = float((np.abs(sizes - size) <= 1).mean()) if len(sizes) else 0.0
-    looks_sampled = (
-        truth_listed >= _NEARLY_ALL
-        and same_size >= _NEARLY_ALL
-        and 2 <= size < n_items / 2
-        and len(sizes) >= 5
-    )
+    alike = min(truth_listed, same_size) >= _NEARLY_ALL
+    looks_sampled = alike and 2 <= size < n_items / 2 and len(sizes) >= 5
     if e.sampled is None and not looks_sampled:
         return None
     n = size - 1 if e.sampled is None else e.sampled
@@ -314,16 +306,16 @@ def sampled_candidates(e: Evidence) -> CheckResult:
         f"[{row['low']:.4f}, {row['high']:.4f}]"
         for metric, row in corrected.items()
     ]
+    found = "the candidates are sampled"
+    if e.sampled is None:
+        found = (
+            f"every list has {size:,} items and holds all of its user's relevant ones: the candidates look "
+        )
+        found += "sampled"
     return Finding(
         "sampled_candidates",
         "warning",
-        (
-            "the candidates are sampled"
-            if e.sampled is not None
-            else f"every list has {size:,} items and holds all of its user's relevant "
-            "ones: the candidates look sampled"
-        )
-        + f" (about {n:,} negatives of {n_items:,} items). Sampled metrics are far too high and can "
+        f"{found} (about {n:,} negatives of {n_items:,} items). Sampled metrics are far too high and can "
         "rank models the wrong way round" + "".join(corrections),
         len(sizes),
         (),

@@ -384,11 +384,8 @@ def _read_table(data: Any, name: str, columns: Mapping[str, Any] | None) -> tupl
         if issubclass(category, FloatIdWarning)
     ]
     # {user: [items]} has an order, but no time that could be compared across users.
-    time = (
-        table.role("time")
-        if isinstance(table, FrameTable) or table.kind in ("array", "Interactions")
-        else None
-    )
+    has_times = isinstance(table, FrameTable) or table.kind in ("array", "Interactions")
+    time = table.role("time") if has_times else None
     clock = None
     try:
         clock = None if time is None else table.clock(time, None)
@@ -453,10 +450,7 @@ def _to_split_side(raw: RawTable, users: Ids, items: Ids, clock_unit: int | None
 
 def _different_id_kinds(raw: Mapping[str, RawTable], ranked: Any, catalogue: Ids | None) -> Finding | None:
     """Ids that are numbers in one table and text in another, so that none would match."""
-    tables = {
-        "train": (raw["train"].users, raw["train"].items),
-        "test": (raw["test"].users, raw["test"].items),
-    }
+    tables = {name: (table.users, table.items) for name, table in raw.items()}
     if ranked is not None and hasattr(ranked, "cases"):
         tables["lists"] = (users_of_lists(ranked), ranked.items)
     if catalogue is not None:
