@@ -62,11 +62,9 @@ def item_map(
     if rows.shape[1] < 2 or not np.ptp(rows[present], axis=0).any():
         # Checked here: t-SNE of equal rows crashes the interpreter.
         raise InputError("all items have the same embedding, or one number each.", table="embeddings")
-    row_labels = None
     if isinstance(labels, Mapping):
-        row_labels = [labels.get(i) for i in (range(len(rows)) if item_ids is None else item_ids)]
-    elif labels is not None:
-        row_labels = list(labels)
+        labels = [labels.get(i) for i in (range(len(rows)) if item_ids is None else item_ids)]
+    row_labels = None if labels is None else list(labels)
     if row_labels is not None and len(row_labels) != len(rows):
         raise InputError(f"there are {len(rows)} items and {len(row_labels)} labels.", table="labels")
     places = np.full((len(rows), 2), np.nan)

@@ -177,15 +177,12 @@ def item_scores_of(given: Any) -> tuple[Array | None, Float]:
         )
     if hasattr(given, "items"):
         pairs = list(given.items())
-        ids, codes = encode(
-            ids_from_sequence([p[0] for p in pairs], table="popularity", column="item"),
-            table="popularity",
-            column="item",
-        )
+        names = ids_from_sequence([name for name, _ in pairs], table="popularity", column="item")
+        ids, codes = encode(names, table="popularity", column="item")
         if len(ids) != len(pairs):
             raise InputError("an item has two popularities.", table="popularity", column="item")
         values = np.empty(len(pairs))
-        values[codes] = _numbers([p[1] for p in pairs])
+        values[codes] = _numbers([number for _, number in pairs])
         return ids.values, values
     values = _numbers(given)
     if len(values) == 0:
@@ -345,12 +342,10 @@ def similar_items(
     if embeddings is not None:
         return _similarity_to_history(known, unit_rows(embeddings), items, aggregation, cosine=True)
     hint = "It is items x items; pass embeddings= for items x dimensions."
-    is_sparse = hasattr(similarity, "tocsr")
-    rows = (
-        as_csr(similarity, table="similarity")
-        if is_sparse
-        else to_floats(similarity, "the similarity matrix", hint)
-    )
+    if hasattr(similarity, "tocsr"):
+        rows = as_csr(similarity, table="similarity")
+    else:
+        rows = to_floats(similarity, "the similarity matrix", hint)
     if rows.ndim != 2 or rows.shape[0] != rows.shape[1]:
         raise InputError(f"the similarity matrix has shape {rows.shape}.", hint=hint)
     return _similarity_to_history(known, rows, items, aggregation, cosine=False)

@@ -388,13 +388,10 @@ class Sweep:
         from recsys.report import figures
 
         shown = self.frame if every else self.front(other)
-        points = {
-            f"alpha {row['alpha']:g}" + (f", MMR {row['diversity']:g}" if row["diversity"] else ""): (
-                float(row[other]),
-                float(row[self.accuracy]),
-            )
-            for _, row in shown.iterrows()
-        }
+        points = {}
+        for _, row in shown.iterrows():
+            setting = f"alpha {row['alpha']:g}" + (f", MMR {row['diversity']:g}" if row["diversity"] else "")
+            points[setting] = float(row[other]), float(row[self.accuracy])
         return figures.tradeoff(points, x=other, y=self.accuracy, ax=ax)
 
     def __repr__(self) -> str:
@@ -449,11 +446,9 @@ def sweep(
         depth = max(pool, k) if any(diversities) else k
         candidates = recommend(blended, depth, users=relevant.cases.values, seen=history)
         for diversity in dict.fromkeys([0.0, *diversities]):
-            shown = (
-                _first_k(candidates, k)
-                if diversity == 0
-                else diversify(candidates, vectors, k, diversity=diversity, item_ids=names)
-            )
+            shown = _first_k(candidates, k)
+            if diversity:
+                shown = diversify(candidates, vectors, k, diversity=diversity, item_ids=names)
             result = evaluate(shown, relevant, requests, **facts)
             rows.append({"alpha": alpha, "diversity": diversity, **result})
     lower = frozenset(str(request) for request in requests if request.metric.better == "lower")

@@ -78,8 +78,7 @@ class Study:
     draw: Callable[[], Any]
 
     def __str__(self) -> str:
-        parts = [self.question, *self.about, "", tables.text(self.table), "", *self.answer]
-        return "\n".join(parts)
+        return "\n".join([self.question, *self.about, "", tables.text(self.table), "", *self.answer])
 
     __repr__ = __str__
 
@@ -130,9 +129,7 @@ def _metric_comparison(setting: Setting, seed: int) -> _Finding:
     metrics = [*ERRORS, *RANKING, _AMONG_TEST]
     table: _Table = {"model": list(rows)}
     table |= {metric: [row[metric] for row in rows.values()] for metric in metrics}
-    places = {
-        metric: places_of(metric, {name: row[metric] for name, row in rows.items()}) for metric in metrics
-    }
+    places = {one: places_of(one, {name: row[one] for name, row in rows.items()}) for one in metrics}
     distinct = {tuple(by_model.items()) for by_model in places.values()}
     if len(distinct) == 1:
         answer = [f"Yes: every metric orders them {_order(places['ndcg@10'])}."]
@@ -278,10 +275,8 @@ def _per_user(setting: Setting, seed: int) -> _Finding:
     train, remarks = _thin_out(train, seed)
     few, some, many = f"fewer than {_FEW}", f"{_FEW} to {_MANY}", f"more than {_MANY}"
     activity = train.groupby("user").size()
-    group_of = {}
-    for user in test["user"].unique().tolist():
-        n_ratings = int(activity.get(user, 0))
-        group_of[user] = few if n_ratings < _FEW else many if n_ratings > _MANY else some
+    n_ratings = {user: int(activity.get(user, 0)) for user in test["user"].unique().tolist()}
+    group_of = {user: few if n < _FEW else many if n > _MANY else some for user, n in n_ratings.items()}
     models = [train_model(name, train, setting, seed) for name in LEARNED]
     models.append(popularity_model("mean", train, setting))
     results = {model.name: rating_errors(model, test, ["rmse"], by=group_of) for model in models}
@@ -353,12 +348,8 @@ def _metric_sensitivity(setting: Setting, seed: int) -> _Finding:
         "fall as soon as the noise exceeds the small gaps between the best items.",
     ]
 
-    def draw() -> Any:
-        from recsys.report.figures import lines
-
-        curves = {name: dict(zip(SIGMAS, share, strict=True)) for name, share in shares.items()}
-        return lines(curves, x="sigma of the noise", y="share of the noiseless quality")
-
+    curves = {name: dict(zip(SIGMAS, share, strict=True)) for name, share in shares.items()}
+    draw = partial(figures.lines, curves, x="sigma of the noise", y="share of the noiseless quality")
     spread = f"MF-bias, whose predictions have a spread of {clean.std():.2f}."
     about = described(setting, _AT_RANDOM, seed, more=spread)
     return about, {"sigma": list(SIGMAS), **values}, answer, draw
