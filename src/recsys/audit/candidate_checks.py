@@ -10,7 +10,7 @@ from recsys.audit.findings import Finding
 from recsys.metrics.readings import sorted_unique
 from recsys.metrics.registry import set_requests
 from recsys.stats.sampled import estimate
-from recsys.types import Array, Bool, Int
+from recsys.types import Bool, Int
 
 _MIN_EXPECTED = 7.0  # expected number of missing items: none by chance has a probability of exp(-7)
 _SMALL_SHARE = 0.01
@@ -67,7 +67,6 @@ def cold_users(e: Evidence) -> CheckResult:
     return _cold_finding(
         e,
         cold,
-        e.test.user,
         "users",
         "Report them apart (by=), or leave them out with recsys.splits.min_interactions or a warm filter.",
     )
@@ -80,18 +79,17 @@ def cold_items(e: Evidence) -> CheckResult:
     return _cold_finding(
         e,
         cold,
-        e.test.item,
         "items",
         "A model of interactions cannot find them: count them apart, or drop them (unknown_items='drop').",
     )
 
 
-def _cold_finding(e: Evidence, cold: Bool, codes: Array, what: str, todo: str) -> Finding | None:
+def _cold_finding(e: Evidence, cold: Bool, what: str, todo: str) -> Finding | None:
     if not cold.any():
         return None
+    codes, ids = (e.test.user, e.users) if what == "users" else (e.test.item, e.items)
     cold_codes, n_all = sorted_unique(codes[cold]), len(sorted_unique(codes))
     share = float(cold.mean())
-    ids = e.users if what == "users" else e.items
     return Finding(
         f"cold_{what}",
         "info" if share < _SMALL_SHARE else "warning",

@@ -95,9 +95,8 @@ class Conformance(Tabled):
     @property
     def smallest_failure(self) -> VectorResult | None:
         """The shortest question that was answered otherwise than the standard says."""
-        failures = [result for result in self.results if result.verdict == "failed"]
-        failures = failures or [result for result in self.results if result.verdict == "refused"]
-        return min(failures, key=lambda result: result.size, default=None)
+        wrong = [result for result in self.results if result.verdict != "passed"]
+        return min(wrong, key=lambda result: (result.verdict == "refused", result.size), default=None)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as values that JSON can hold."""

@@ -7,7 +7,7 @@ stops and covers all watched pairs and metrics. A model that can no longer win i
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Unpack
 
@@ -48,25 +48,19 @@ class Leg:
     verdict: str
 
 
+@dataclass(eq=False, repr=False)
 class Race(Tabled, Mapping[str, Evaluation]):
-    """{model: evaluation over the users it was evaluated on}; prints the verdicts and the work saved."""
+    """{model: evaluation over the users it was evaluated on}; prints the verdicts and the work saved.
 
-    def __init__(
-        self,
-        evaluations: Mapping[str, Evaluation],
-        legs: tuple[Leg, ...],
-        winner: Mapping[str, str | None],
-        *,
-        n_total: int,
-        confidence: float,
-        unlimited: Sequence[str] = (),
-    ) -> None:
-        self.evaluations = dict(evaluations)
-        self.legs = legs
-        self.winner = dict(winner)
-        self.n_total = n_total
-        self.confidence = confidence
-        self.unlimited = tuple(unlimited)  # means over users that nothing limits, and nobody watched
+    `unlimited` are means over users that have no range, and so were not watched.
+    """
+
+    evaluations: dict[str, Evaluation]
+    legs: tuple[Leg, ...]
+    winner: dict[str, str | None]
+    n_total: int
+    confidence: float
+    unlimited: tuple[str, ...] = ()
 
     def __getitem__(self, model: str) -> Evaluation:
         return self.evaluations[model]
@@ -203,7 +197,7 @@ def race(
         state.winners(),
         n_total=state.n_total,
         confidence=stop.confidence,
-        unlimited=state.unlimited,
+        unlimited=tuple(state.unlimited),
     )
 
 

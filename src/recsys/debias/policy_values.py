@@ -27,7 +27,7 @@ from recsys.stats.inference_results import (
     t_interval,
     to_floats,
 )
-from recsys.stats.intervals import mean_interval, ratio_interval
+from recsys.stats.intervals import Method, mean_interval, ratio_interval
 from recsys.stats.rare_values import FEW, mean_bounds
 from recsys.types import Array, Float, Ids
 
@@ -114,12 +114,9 @@ def off_policy(
             if name == "snips":
                 if not w.any():
                     raise InputError("the policy never does what the log shows.", hint="Log other actions.")
+                method: Method = "normal" if cluster is None else "t"
                 estimate = ratio_interval(
-                    w * rows.reward,
-                    w,
-                    clusters=cluster,
-                    method="normal" if cluster is None else "t",
-                    confidence=confidence,
+                    values["ips"], w, clusters=cluster, method=method, confidence=confidence
                 )
             else:
                 estimate = mean_interval(values[name], clusters=cluster, confidence=confidence)

@@ -144,17 +144,12 @@ def evaluate(
             )  # fmt: skip
             if np.isnan(values).any():
                 counts[f"not_candidates of {request}"] = int(np.isnan(values).sum())
+            used = np.ones(len(weights)) if name == "naive" else weights
             with notes_only():
                 estimates[str(request), name] = _estimate(
-                    name,
-                    values,
-                    np.ones(len(weights)) if name == "naive" else weights,
-                    observed,
-                    sizes=sizes,
-                    limits=limits,
-                    confidence=confidence,
-                    n_unobserved=n_unobserved,
-                )
+                    name, values, used, observed,
+                    sizes=sizes, limits=limits, confidence=confidence, n_unobserved=n_unobserved,
+                )  # fmt: skip
     notes = [words for estimator, words in _ESTIMATED.items() if estimator in names]
     if counts.get("without_propensity"):
         notes.append(

@@ -33,9 +33,8 @@ def device_of(name: Any) -> torch.device:
         # A sum shows that the device holds values: "meta" has a name and no memory.
         torch.ones(2, device=device).sum().item()
     except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
-        available_devices = ["cpu"]
-        available_devices += ["cuda"] if torch.cuda.is_available() else []
-        available_devices += ["mps"] if torch.backends.mps.is_available() else []
+        others = {"cuda": torch.cuda, "mps": torch.backends.mps}
+        available_devices = ["cpu", *(kind for kind, module in others.items() if module.is_available())]
         raise InputError(
             f"device={name!r} cannot be used here: {str(error).splitlines()[0]}",
             hint=f"This machine has {', '.join(available_devices)}.",
