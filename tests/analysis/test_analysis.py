@@ -226,7 +226,7 @@ def invoke(tmp_path, monkeypatch):
 
 
 def test_the_command_prints_the_list_and_the_history(invoke):
-    done = invoke("ann", "lists.csv", "--truth", "truth.csv", "--seen", "seen.csv", "--items", "items.csv")
+    done = invoke("ann", "lists.csv", "--truth", "truth.csv", "--train", "seen.csv", "--items", "items.csv")
     assert done.exit_code == 0, done.output
     rows = [line.split() for line in done.stdout.splitlines()]
     shown, had = rows.index(["1", "a", "Tent", "camp", "0.9000"]), rows.index(["d", "Boots", "walk"])
