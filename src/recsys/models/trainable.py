@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from recsys.ranks.sources import Factors, Scores
 
 _OTHER_PARAMETERS = ("history", "catalogue", "seed")
+# What every recommender takes besides the history and its settings.
+_OF_ALL = [
+    inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+    for name, default in (("catalogue", None), ("seed", 0))
+]
 
 
 @dataclass(frozen=True)
@@ -72,7 +77,9 @@ def _trainable(
     """
 
     def register(learn: Callable[..., Factors | Scores]) -> Callable[..., Factors | Scores]:
-        draws = "seed" in inspect.signature(learn).parameters
+        history, *own = inspect.signature(learn).parameters.values()
+        settings_of = [parameter for parameter in own if parameter.name != "seed"]
+        draws = len(settings_of) < len(own)
 
         @wraps(learn)
         def fit(
@@ -80,6 +87,7 @@ def _trainable(
         ) -> Factors | Scores:
             return learn(_in_catalogue(history, catalogue), **({"seed": seed} if draws else {}), **settings)
 
+        fit.__signature__ = inspect.Signature([history, *_OF_ALL, *settings_of])  # type: ignore[attr-defined]
         TRAINABLE[name] = Trainable(fit, trials, summary, **facts)
         return fit
 
