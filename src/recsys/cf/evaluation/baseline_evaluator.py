@@ -48,11 +48,8 @@ class BaselineRecommender(translation.StandardEvaluator):
         user_exclude_items: Mapping[Any, Iterable[Any]] | None = None,
     ) -> dict[Any, list[Any]]:
         """{user: the k best items}, from one call of `recommend` per user."""
-        excluded = (
-            {}
-            if user_exclude_items is None
-            else translation.mapping_by_user(user_exclude_items, "user_exclude_items")
-        )
+        given = {} if user_exclude_items is None else user_exclude_items
+        excluded = translation.mapping_by_user(given, "user_exclude_items")
         return {
             user: list(self.recommend(user, translation.cutoff(k), excluded.get(user)))
             for user in translation.id_list(user_indices)

@@ -34,7 +34,6 @@ from recsys.cf.evaluation.translation import (
     goodness,
     json_value,
     metric_of,
-    path_of,
 )
 from recsys.errors import FileError, InputError, UnknownNameError
 from recsys.evaluation import tables
@@ -56,7 +55,7 @@ _LAST_COLUMNS = (
     "num_users_skipped",
     "evaluation_time_seconds",
 )
-_SUFFIXES = {"csv": ".csv", "json": ".json", "markdown": ".md", "latex": ".tex"}
+_FORMATS = ("csv", "json", "markdown", "latex")
 _MARKS_LEGEND = (
     "`*`, `**`, `***`: p below 0.05, 0.01, 0.001, paired by user and corrected over the table. Tested: {}."
 )
@@ -84,22 +83,18 @@ class ModelComparator:
 
     def add_model_results(self, name: str, results: Mapping[str, Any], per_user_metrics: Any = None) -> None:
         """Add a model's results and, if the results do not carry them, its values by user."""
-        self._add_results(self.model_results, self.baseline_results, name, results, per_user_metrics)
+        self._add_results("model", name, results, per_user_metrics)
 
     def add_baseline_results(
         self, name: str, results: Mapping[str, Any], per_user_metrics: Any = None
     ) -> None:
         """Add a baseline's results and, if the results do not carry them, its values by user."""
-        self._add_results(self.baseline_results, self.model_results, name, results, per_user_metrics)
+        self._add_results("baseline", name, results, per_user_metrics)
 
-    def _add_results(
-        self,
-        group: dict[str, Mapping[str, Any]],
-        other_group: Mapping[str, Any],
-        name: str,
-        results: Mapping[str, Any],
-        per_user: Any,
-    ) -> None:
+    def _add_results(self, kind: str, name: str, results: Mapping[str, Any], per_user: Any) -> None:
+        group, other_group = self.model_results, self.baseline_results
+        if kind == "baseline":
+            group, other_group = other_group, group
         if name in other_group:
             raise InputError(
                 f"{name!r} is the name of both a model and a baseline.", hint="Give each a name of its own."
@@ -285,22 +280,10 @@ def _per_case_table(per_user: Any) -> PerCase:
 
     table = per_user
     if not (hasattr(per_user, "index") and hasattr(per_user, "columns")):
-        try:
-            table = pd.DataFrame({name: pd.Series(values) for name, values in per_user.items()})
-        except (AttributeError, TypeError, ValueError) as error:
-            raise InputError(
-                f"the values by user came as {type(per_user).__name__} ({error}).",
-                hint="Pass a table by user, {metric: {user: value}} or {metric: [one value per user]}.",
-            ) from error
+        table = pd.DataFrame({name: pd.Series(values) for name, values in per_user.items()})
     ids = table.index.to_numpy()
-    try:
-        columns = {str(name): table[name].to_numpy(dtype=np.float64) for name in table.columns}
-        order = np.argsort(ids, kind="stable")
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"the values by user cannot be read ({error}).",
-            hint="They are numbers by user id, and ids are all int or all str.",
-        ) from error
+    columns = {str(name): table[name].to_numpy(dtype=np.float64) for name in table.columns}
+    order = np.argsort(ids, kind="stable")
     return PerCase(ids[order], {name: values[order] for name, values in columns.items()})
 
 
@@ -321,10 +304,10 @@ def compare_models(
     ['+50.0%', nan]
     """
     comparator = ModelComparator(significance_level)
-    groups = _read_groups(models, "models")
+    groups = _read_groups(models)
     for name, results in groups["models"].items():
         comparator.add_model_results(name, results)
-    more = {} if baselines is None else _results_by_model(baselines, "baselines")
+    more = {} if baselines is None else _results_by_model(baselines)
     for name, results in {**groups["baselines"], **more}.items():
         comparator.add_baseline_results(name, results)
     return comparator.get_comparison_table(metrics)
@@ -344,7 +327,7 @@ class ReportGenerator:
     """
 
     def __init__(self, output_dir: str | Path) -> None:
-        self.output_dir = path_of(output_dir, "output_dir")
+        self.output_dir = Path(output_dir)
         try:
             self.output_dir.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -380,15 +363,9 @@ class ReportGenerator:
             name: {"metadata": self.metadata[name], "results": results}
             for name, results in self.results.items()
         }
-        return self.generate_json(
-            {
-                "models": models,
-                "gains": self._gain_rows()[0],
-                "cautions": self._cautions(),
-                "run": run_facts(),
-            },
-            filename,
-        )
+        gains, cautions = self._gain_rows()[0], self._cautions()
+        content = {"models": models, "gains": gains, "cautions": cautions, "run": run_facts()}
+        return self.generate_json(content, filename)
 
     def generate_markdown_report(
         self, filename: str = "cf_eval_summary.md", title: str | None = None
@@ -423,11 +400,6 @@ class ReportGenerator:
         self, results: Mapping[str, Any], model_comparison: Any, filename: str = "evaluation_report.md"
     ) -> Path:
         """Write a comparison table, then one table per model of `results`."""
-        if not hasattr(model_comparison, "columns"):
-            raise InputError(
-                f"model_comparison came as {type(model_comparison).__name__}.",
-                hint='Pass a table, such as compare_models(models, baselines), then filename="x.md".',
-            )
         comparison = {str(name): list(model_comparison[name]) for name in model_comparison.columns}
         columns = {
             name: _cells(column, metric=metric_of(name) is not None) for name, column in comparison.items()
@@ -481,7 +453,7 @@ class ReportGenerator:
         return {name: _cells(column, metric=name not in facts) for name, column in self._columns().items()}
 
     def _write(self, filename: str, text: str) -> Path:
-        target = self.output_dir / path_of(filename, "filename")
+        target = self.output_dir / Path(filename)
         if not target.resolve().is_relative_to(self.output_dir.resolve()):
             hint = f"Name a file below output_dir={str(self.output_dir)!r}."
             raise FileError(f"{target} is outside output_dir.", hint=hint)
@@ -548,36 +520,31 @@ def generate_evaluation_report(
     Returns:
         The path, or {format: path}.
     """
-    results, metadata = _results_by_model(results), dict(metadata or {})
-    if output_path is None and output_dir is None:
+    results = _results_by_model(results)
+    place = output_dir if output_path is None else output_path
+    if place is None:
         raise InputError("a report needs a place.", hint='Pass output_path="reports/cf_eval_summary.csv".')
-    target = path_of(output_dir if output_path is None else output_path, "output_path")
-    if output_dir is None and formats is None:
-        return _write_report(results, target, format or target.suffix.lstrip(".") or "csv", metadata)
-    default_folder = target.parent if target.suffix else target
-    folder = default_folder if output_dir is None else path_of(output_dir, "output_dir")
-    paths = {}
-    for name in ["csv", "json", "markdown"] if formats is None else _name_list(formats, "formats"):
-        file = folder / f"cf_eval_summary{_SUFFIXES[_format_name(name)]}"
-        paths[name] = _write_report(results, file, name, metadata)
-    return paths
+    target = Path(place)
+    is_one_file = output_dir is None and formats is None
+    names = _name_list(("csv", "json", "markdown") if formats is None else formats)
+    if is_one_file:
+        names = [format or target.suffix.lstrip(".") or "csv"]
+    writers = {name: f"generate_{_format_name(name)}_report" for name in names}
+    folder = target.parent if is_one_file or target.suffix else target
+    generator = ReportGenerator(folder if output_dir is None else output_dir)
+    for model, values in results.items():
+        generator.add_results(model, values, (metadata or {}).get(model))
+    if is_one_file:
+        return getattr(generator, writers[names[0]])(target.name)
+    return {name: getattr(generator, writer)() for name, writer in writers.items()}
 
 
 def _format_name(name: str) -> str:
     """The format of this name or alias."""
     format_name = _FORMAT_ALIASES.get(str(name).lower(), str(name).lower())
-    if format_name not in _SUFFIXES:
-        raise UnknownNameError("format", name, (*_SUFFIXES, *_FORMAT_ALIASES))
+    if format_name not in _FORMATS:
+        raise UnknownNameError("format", name, (*_FORMATS, *_FORMAT_ALIASES))
     return format_name
-
-
-def _write_report(results: ResultsByModel, target: Path, name: str, metadata: ResultsByModel) -> Path:
-    format_name = _format_name(name)
-    generator = ReportGenerator(target.parent)
-    for model, values in results.items():
-        generator.add_results(model, values, metadata.get(model))
-    path: Path = getattr(generator, f"generate_{format_name}_report")(target.name)
-    return path
 
 
 class EvaluationVisualizer:
@@ -664,23 +631,21 @@ class EvaluationVisualizer:
         per_user: Any, metric: str = "recall@10", k: int | None = None, bins: int = 20
     ) -> dict[str, Any]:
         """`values` (one per user), `counts`, `edges`, and their summary; `per_user` is a table by user."""
-        if not hasattr(per_user, "columns") and not isinstance(per_user, Mapping):
-            raise InputError(
-                f"per_user came as {type(per_user).__name__}.",
-                hint="Pass a table by user: evaluator.get_per_user_metrics().",
-            )
         known = list(map(str, per_user))
         name = metric if k is None or metric in known else f"{metric}@{k}"
         if name not in known:
             raise UnknownNameError("metric by user", name, known)
-        return {"metric": name, **distribution(_numbers(per_user[name], name), bins=cutoff(bins, "bins"))}
+        return {
+            "metric": name,
+            **distribution(np.asarray(per_user[name], dtype=np.float64), bins=cutoff(bins, "bins")),
+        }
 
     @staticmethod
     def prepare_activity_data(
         strata: Mapping[str, Mapping[str, float]], metric: str = "recall@10"
     ) -> dict[str, Any]:
         """`bins`, `values` and `num_users` of ModelEvaluator.stratify_by_activity."""
-        strata = _results_by_model(strata, "strata")
+        strata = _results_by_model(strata)
         _check_names(strata, (metric, "num_users"))
         return {
             "metric": metric,
@@ -763,23 +728,17 @@ def _figures() -> Any:
     return figures
 
 
-def _results_by_model(results: Any, what: str = "results") -> dict[str, Any]:
+def _results_by_model(results: Any) -> dict[str, Any]:
     """{name: results} of models and baselines; baselines of the nested form are marked as such."""
-    groups = _read_groups(results, what)
+    groups = _read_groups(results)
     return {**groups["models"], **groups["baselines"]}
 
 
-def _read_groups(results: Any, what: str) -> dict[str, dict[str, Any]]:
+def _read_groups(results: Any) -> dict[str, dict[str, Any]]:
     """Models and baselines apart; all are models unless the results say {"models": …, "baselines": …}."""
     if hasattr(results, "columns") and hasattr(results, "to_dict"):
         table = results.set_index("model") if "model" in results.columns else results
         results = table.to_dict("index")
-    if not isinstance(results, Mapping):
-        raise InputError(
-            f"{what} came as {type(results).__name__}.",
-            table=what,
-            hint='Pass {model: results}, such as {"als": {"recall@10": 0.2}}.',
-        )
     nested = bool(results) and set(results) <= set(_GROUPS) and all(
         isinstance(group, Mapping) and all(isinstance(row, Mapping) for row in group.values())
         for group in results.values()
@@ -819,13 +778,9 @@ def _check_results(results: Any, name: str) -> Any:
     return results
 
 
-def _name_list(names: Any, what: str = "metrics") -> list[str]:
+def _name_list(names: Any) -> list[str]:
     names = names.tolist() if hasattr(names, "tolist") else names
-    if isinstance(names, str):
-        return [names]
-    if not isinstance(names, Iterable):
-        raise InputError(f"{what} came as {type(names).__name__}.", hint=f"Pass a list of names as {what}=.")
-    return list(map(str, names))
+    return [names] if isinstance(names, str) else list(map(str, names))
 
 
 def _check_names(results: ResultsByModel, names: Sequence[str]) -> None:
@@ -838,18 +793,4 @@ def _check_names(results: ResultsByModel, names: Sequence[str]) -> None:
 
 def _number(row: Mapping[str, Any], name: str) -> float:
     value = row.get(name)
-    if value is None:
-        return math.nan
-    try:
-        return float(value)
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"{name} came as {type(value).__name__}, which is no number.", column=name
-        ) from error
-
-
-def _numbers(values: Any, name: str) -> Any:
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name} holds values that are no numbers.", column=name) from error
+    return math.nan if value is None else float(value)

@@ -434,25 +434,28 @@ class HybridMetricCollection:
         user_profiles: Mapping[Any, Any] | None = None,
         item_counts: Any = None,
         item_to_idx: Mapping[Any, int] | None = None,
-        **more: Any,
+        *,
+        item_popularity: Any = None,
+        num_users: int | None = None,
+        ground_truth: Mapping[Any, Any] | None = None,
+        baseline_recommendations: Any = None,
+        item_embeddings: Any = None,
     ) -> dict[str, float]:
         """{metric: mean, metric_std: standard deviation} of each metric; cold-start coverage is one number.
 
-        `more` may hold item_popularity and num_users (for novelty), ground_truth and
-        baseline_recommendations (for serendipity), and item_embeddings (another name for embeddings). A
-        metric of your own gets those arguments that its `compute_batch` (or, if it has none, its `compute`)
-        has parameters for.
+        Novelty needs item_popularity and num_users, serendipity ground_truth and baseline_recommendations;
+        item_embeddings is another name for embeddings. A metric of your own gets those arguments that its
+        `compute_batch` (or, if it has none, its `compute`) has parameters for.
         """
-        item_embeddings = more.pop("item_embeddings", None)
         known = {
             "embeddings": item_embeddings if embeddings is None else embeddings,
             "user_profiles": user_profiles,
             "item_counts": item_counts,
+            "item_popularity": item_popularity,
+            "num_users": num_users,
+            "ground_truth": ground_truth,
+            "baseline_recommendations": baseline_recommendations,
         }
-        for name in ("item_popularity", "num_users", "ground_truth", "baseline_recommendations"):
-            known[name] = more.pop(name, None)
-        if more:
-            raise UnknownNameError("keyword", next(iter(more)), [*known, "item_embeddings"])
         values: dict[str, float] = {}
         for metric in self.metrics:
             needs = getattr(metric, "_needed_arguments", None)
@@ -476,29 +479,17 @@ class HybridMetricCollection:
             values |= {metric.name: summary["mean"], f"{metric.name}_std": summary["std"]}
         return values
 
-    def evaluate_diversity(
-        self, all_recommendations: Mapping[Any, Any], embeddings: Any, item_to_idx: Any = None
-    ) -> Summary:
+    def evaluate_diversity(self, *arguments: Any, **named: Any) -> Summary:
         """DiversityMetric().compute_batch of the same arguments."""
-        return DiversityMetric().compute_batch(all_recommendations, embeddings, item_to_idx)
+        return DiversityMetric().compute_batch(*arguments, **named)
 
-    def evaluate_alignment(
-        self,
-        user_profiles: Mapping[Any, Any],
-        all_recommendations: Mapping[Any, Any],
-        embeddings: Any,
-        item_to_idx: Any = None,
-    ) -> Summary:
+    def evaluate_alignment(self, *arguments: Any, **named: Any) -> Summary:
         """SemanticAlignmentMetric().compute_batch of the same arguments."""
-        return SemanticAlignmentMetric().compute_batch(
-            user_profiles, all_recommendations, embeddings, item_to_idx
-        )
+        return SemanticAlignmentMetric().compute_batch(*arguments, **named)
 
-    def evaluate_novelty(
-        self, all_recommendations: Mapping[Any, Any], item_popularity: Any, num_users: int
-    ) -> Summary:
+    def evaluate_novelty(self, *arguments: Any, **named: Any) -> Summary:
         """NoveltyMetric().compute_batch of the same arguments."""
-        return NoveltyMetric().compute_batch(all_recommendations, item_popularity, num_users)
+        return NoveltyMetric().compute_batch(*arguments, **named)
 
 
 def _custom_metric_values(
@@ -562,8 +553,6 @@ def item_vectors(
         item_to_idx: {item: row}; by default items are row numbers.
         only: restrict the result to these items.
     """
-    if embeddings is None:
-        raise InputError("there are no embeddings.", hint="Pass embeddings= with one row per item.")
     matrix = matrix_of(embeddings, "embeddings")
     if item_to_idx is not None:
         item_to_idx = dict(item_to_idx.items())  # a Series iterates over its values

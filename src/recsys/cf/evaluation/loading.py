@@ -19,7 +19,6 @@ from recsys.cf.evaluation.translation import (
     EvaluationData,
     cutoff,
     items_by_user,
-    path_of,
     values_by_index,
 )
 from recsys.errors import FileError, MissingFileError, RecsysWarning, warn
@@ -55,7 +54,7 @@ def load_model(
     Exchanged matrices (rows of U = number of items) are swapped back with a SwappedFactorsWarning. Nothing is
     unpickled.
     """
-    source = path_of(path, "path")
+    source = Path(path)
     pair = _model_factors(source) if is_model_file(source) else find_factors(source, name)[0]
     return in_order(pair, source, n_users=n_users, n_items=n_items, needs=needs)
 
@@ -95,7 +94,7 @@ def load_item_rows(*places: str | Path) -> dict[str, int] | None:
     Args:
         places: JSON files, or folders whose JSON files are looked through: that of the model, of the data.
     """
-    for place in (path_of(place, "places") for place in places):
+    for place in map(Path, places):
         for file in sorted(place.glob("*.json")) if place.is_dir() else [place]:
             try:
                 content = json.loads(read_text_file(file))
@@ -130,7 +129,7 @@ def load_embeddings(
     Raises:
         FileError: rows have product ids alone, no mapping, and are not as many as those of the model.
     """
-    arrays = read_arrays(path_of(path, "path"))
+    arrays = read_arrays(Path(path))
     matrices = {name: array for name, array in arrays.items() if array.ndim == 2}
     name = next((n for n in ("embeddings", "embedding") if n in matrices), None)
     if name is None and len(matrices) != 1:
@@ -204,7 +203,7 @@ def load_test_data(
     The folder holds `test` and `train` tables (.parquet, .csv, .tsv) with user and item row numbers. The
     result unpacks as `test_data, user_pos_train, item_popularity`.
     """
-    folder, tables = path_of(path, "path"), []
+    folder, tables = Path(path), []
     for stem in ("test", "train"):
         files = [folder / f"{stem}{suffix}" for suffix in (".parquet", ".csv", ".tsv")]
         file = next((file for file in files if file.is_file()), None)

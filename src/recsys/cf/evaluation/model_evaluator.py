@@ -149,7 +149,7 @@ class ModelEvaluator(translation.StandardEvaluator):
             "conventions": results.evaluation.conventions.to_dict(),
             "run": run_facts(),
         }
-        target = translation.path_of(output_path, "output_path")
+        target = Path(output_path)
         target.parent.mkdir(parents=True, exist_ok=True)
         write_text(target, json.dumps(translation.json_value(document), indent=2, ensure_ascii=False))
         return target
@@ -192,8 +192,7 @@ class BatchModelEvaluator:
 
     def add_model(self, name: str, U: Any, V: Any, hyperparams: Mapping[str, Any] | None = None) -> None:  # noqa: N803
         """Add a model, with hyperparameters to show beside its results."""
-        facts = dict(hyperparams or {})
-        self.models[name] = ModelEvaluator(U, V, self.k_values), facts
+        self.models[name] = ModelEvaluator(U, V, self.k_values), dict(hyperparams or {})
 
     def evaluate_all(
         self,

@@ -13,7 +13,7 @@ import numpy as np
 
 from recsys.cf.evaluation.translation import cutoff, cutoff_list, id_list
 from recsys.conventions.decisions import Conventions
-from recsys.errors import InputError, UnknownNameError
+from recsys.errors import UnknownNameError
 from recsys.evaluation.candidates import Candidates, count_candidates, evaluate_counted, rank_metrics
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.single import score_list
@@ -109,10 +109,6 @@ class NCFEvaluator:
     @cached_property
     def cases(self) -> Candidates:
         """The test cases, read once."""
-        if isinstance(self.test_negative_dataset, np.ndarray) and not self.test_negative_dataset.ndim:
-            raise InputError(
-                "test_negative_dataset came as an array of no dimension.", hint="Pass a dataset."
-            )
         return read_candidates(self.test_negative_dataset)
 
     def evaluate(self) -> tuple[list[float], list[float]]:
@@ -169,15 +165,8 @@ class NCFEvaluator:
         catalogue_sizes = np.asarray(n_items)
         if catalogue_sizes.ndim:
             catalogue_sizes = self.cases.in_id_order(catalogue_sizes)
-        return estimate_all(
-            self._count_ranks(),
-            None,
-            catalogue_sizes,
-            requests,
-            methods=methods,
-            replacement=replacement,
-            **options,
-        )
+        options |= {"methods": methods, "replacement": replacement}
+        return estimate_all(self._count_ranks(), None, catalogue_sizes, requests, **options)
 
     def getHitRate(self, ranklist: Iterable[Any], get_item: Any) -> float:  # noqa: N802 - the name in document 002
         """1 if the item is in the list, else 0.
@@ -200,15 +189,6 @@ class NCFEvaluator:
             return as_array(self.model.predict(as_array(users), as_array(items)))
 
         is_scorer = callable(self.model) or not hasattr(self.model, "predict")
-        is_scores = isinstance(self.model, tuple) or (
-            isinstance(self.model, np.ndarray) and self.model.ndim == 2
-        )
-        is_module = hasattr(self.model, "parameters")
-        if not (callable(self.model) or hasattr(self.model, "predict") or is_module or is_scores):
-            raise InputError(
-                f"the model came as {type(self.model).__name__}.",
-                hint="Pass a function (users, items) -> scores, or a model with predict(users, items).",
-            )
         return count_candidates(
             self.model if is_scorer else predict_scores,
             self.cases,

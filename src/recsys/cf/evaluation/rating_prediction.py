@@ -88,11 +88,9 @@ def compute_user_metrics(
 
 def _pairs_by_user(user_pred_true: Any) -> dict[Any, Any]:
     """{user: pairs} of a mapping or a Series; pairs that can be read only once (a zip) become a list."""
-    if not hasattr(user_pred_true, "items") or hasattr(user_pred_true, "columns"):
+    if hasattr(user_pred_true, "columns"):
         raise InputError(
-            f"the predictions came as {type(user_pred_true).__name__}.",
-            table="predictions",
-            hint="Pass {user: [(predicted, true), …]}; recsys.evaluate_ratings takes tables.",
+            "the predictions came as a table.", hint="recsys.evaluate_ratings takes tables of predictions."
         )
     return {
         user: pairs if hasattr(pairs, "__len__") else list(pairs) for user, pairs in user_pred_true.items()

@@ -219,10 +219,6 @@ def time_based_split(
         interactions = interactions[np.argsort(interactions[:, timestamp_col], kind="stable")]
         other_columns = (at for at in range(n_columns) if at != timestamp_col % n_columns)
         roles |= dict(zip(("user", "item"), other_columns, strict=False))
-    elif not hasattr(interactions, "__len__"):
-        raise InputError(
-            f"the interactions came as {type(interactions).__name__}.", hint="Pass a 2-D array or a table."
-        )
     # Document 001 cuts at row int(n * (1 - ratio)), which rounds to 0 for 5 rows and 0.8; here the training
     # set keeps at least one row.
     n = len(interactions)

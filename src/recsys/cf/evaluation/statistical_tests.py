@@ -43,6 +43,10 @@ from recsys.stats.paired_tests import (
 )
 from recsys.stats.pairing import Differences, pair, tables_of
 
+_SAMPLE_NAMES = {
+    **dict.fromkeys(("model_scores", "metrics_a"), "sample1"),
+    **dict.fromkeys(("baseline_scores", "metrics_b"), "sample2"),
+}
 # The document calls whatever is below 0.5 small.
 _STEPS = ((0.2, "small (negligible)"), *STANDARDISED[1:])
 
@@ -477,22 +481,17 @@ def bootstrap_confidence_interval(
 def _pair_named_samples(sample1: Any, sample2: Any, samples: Mapping[str, Any]) -> Differences:
     """Two samples under any of the names the documents use for them."""
     by_name = {"sample1": sample1, "sample2": sample2}
-    aliases = {
-        "model_scores": "sample1",
-        "metrics_a": "sample1",
-        "baseline_scores": "sample2",
-        "metrics_b": "sample2",
-    }
     for alias, value in samples.items():
-        if alias not in aliases:
-            raise TypeError(f"unexpected keyword {alias!r}; samples are {', '.join(by_name | aliases)}.")
-        if by_name[aliases[alias]] is not None:
+        name = _SAMPLE_NAMES.get(alias)
+        if name is None:
+            raise TypeError(f"unexpected keyword {alias!r}; samples are {[*by_name, *_SAMPLE_NAMES]}.")
+        if by_name[name] is not None:
             raise TypeError(f"{alias!r} and another name for the same sample were both given.")
-        by_name[aliases[alias]] = value
-    missing = [name for name, value in by_name.items() if value is None]
-    if missing:
-        raise InputError(f"{missing[0]} is None.", hint="Pass two samples, with one number per user each.")
-    return pair(by_name["sample1"], by_name["sample2"])
+        by_name[name] = value
+    for name, value in by_name.items():
+        if value is None:
+            raise InputError(f"{name} is None.", hint="Pass two samples, with one number per user each.")
+    return pair(*by_name.values())
 
 
 def _interval_dict(result: Estimate, notes: tuple[str, ...]) -> dict[str, Any]:

@@ -12,13 +12,11 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from recsys.errors import (
-    ColumnError,
     CutoffError,
     InputError,
     RecsysError,
@@ -146,13 +144,6 @@ def matrix_of(values: Any, what: str) -> Array:
     return matrix
 
 
-def path_of(path: Any, what: str) -> Path:
-    """The path of a text or a path; InputError for anything else."""
-    if not isinstance(path, str | Path):
-        raise InputError(f"{what} came as {type(path).__name__}.", hint=f"Pass a path as {what}=.")
-    return Path(path)
-
-
 def metric_of(name: str) -> Metric | None:
     """The registered metric a result key names, None for other numbers, such as times."""
     try:
@@ -200,24 +191,19 @@ def read_truth(
             )
         return truth
     columns = {"user": user_col, "item": item_col} | ({} if rating_col is None else {"grade": rating_col})
-    names = _column_names(test_data)
-    for name in columns.values():
-        if name not in names:
-            raise ColumnError(
-                f"the test data has no column {name!r}; it has {', '.join(map(str, names))}.",
-                table="test_data",
-                column=name,
-                hint="Name them: user_col=, item_col=.",
-            )
-    table = _select_columns(test_data, list(columns.values()))
-    return read_interactions(table, table="test_data", columns=columns)
+    return read_interactions(_select(test_data, columns), table="test_data", columns=columns)
 
 
-def _column_names(table: Any) -> list[Any]:
-    return list(getattr(table, "column_names", getattr(table, "columns", ())))
+def _has_columns(table: Any, columns: Mapping[str, str]) -> bool:
+    names = getattr(table, "column_names", getattr(table, "columns", ()))
+    return set(columns.values()) <= set(names)
 
 
-def _select_columns(table: Any, names: list[str]) -> Any:
+def _select(table: Any, columns: Mapping[str, str]) -> Any:
+    """The table with these columns alone: others are not to be detected as grades or times."""
+    names = list(columns.values())
+    if not _has_columns(table, columns):
+        return table
     return table.select(names) if hasattr(table, "select") else table[names]
 
 
@@ -226,11 +212,9 @@ def read_history(user_pos_train: Any, user_col: str = USER, item_col: str = ITEM
     user_pos_train = _series_to_dict(user_pos_train)
     if user_pos_train is None or (isinstance(user_pos_train, Mapping) and not user_pos_train):
         return None
-    columns = None
-    if {user_col, item_col} <= set(_column_names(user_pos_train)):
-        columns = {"user": user_col, "item": item_col}
-        user_pos_train = _select_columns(user_pos_train, [user_col, item_col])
-    return read_interactions(user_pos_train, table="user_pos_train", columns=columns)
+    columns = {"user": user_col, "item": item_col}
+    named = columns if _has_columns(user_pos_train, columns) else None
+    return read_interactions(_select(user_pos_train, columns), table="user_pos_train", columns=named)
 
 
 def read_test_set(
@@ -254,14 +238,12 @@ def values_by_index(
     if num_items is not None:
         num_items = cutoff(num_items, "num_items")
     if ids is None:
-        if num_items is not None and num_items < len(values):
-            raise InputError(f"{what} holds {len(values)} items, num_items says {num_items}.")
         ids = np.arange(len(values))
     if ids.dtype == object or ids[0] < 0 or (num_items is not None and ids[-1] >= num_items):
         invalid_id = ids[:1].tolist()[0] if ids.dtype == object or ids[0] < 0 else int(ids[-1])
         raise InputError(
             f"{what} names the item {invalid_id!r}; items are numbered from 0"
-            f"{'' if num_items is None else f' to {num_items - 1}'}.",
+            f"{'' if num_items is None else f', below num_items={num_items}'}.",
             hint="Map item ids to indices first, or use recsys.baselines.popularity, which takes ids.",
         )
     size = int(ids[-1]) + 1 if num_items is None else num_items
