@@ -44,7 +44,9 @@ __all__ = [
     "TieWarning",
     "TunedOnItselfWarning",
     "UnknownNameError",
+    "check_choice",
     "hush",
+    "needs_extra",
     "verb",
     "warn",
 ]
@@ -177,6 +179,13 @@ class UnknownNameError(RecsysError, ValueError):
         self.near = near
 
 
+def check_choice(what: str, value: object, known: Iterable[str]) -> None:
+    """Refuse a value that is none of the known names."""
+    names = tuple(known)
+    if not isinstance(value, str) or value not in names:
+        raise UnknownNameError(what, value, names)
+
+
 class ConventionError(RecsysError, ValueError):
     """A convention value that is not allowed, or contradicts another option."""
 
@@ -218,6 +227,15 @@ class MissingExtraError(RecsysError, ImportError):
         )
         self.package = package
         self.extra = extra
+
+
+@contextmanager
+def needs_extra(package: str, extra: str | None, purpose: str) -> Iterator[None]:
+    """Inside, an import that fails is a MissingExtraError of this package."""
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtraError(package, extra, purpose) from error
 
 
 class FileError(InputError, OSError):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from recsys.errors import InputError, MissingExtraError, UnknownNameError
+from recsys.errors import InputError, check_choice, needs_extra
 from recsys.types import Array, Float
 
 METHODS = {  # package, the extra that has it, module and class
@@ -85,13 +85,10 @@ def _reducer(method: Any, n: int, seed: int, options: dict[str, Any]) -> Any:
 
     if hasattr(method, "fit_transform"):
         return method
-    if method not in METHODS:
-        raise UnknownNameError("method", method, METHODS)
+    check_choice("method", method, METHODS)
     package, extra, module, name = METHODS[method]
-    try:
+    with needs_extra(package, extra, "A map of the items"):
         kind = getattr(import_module(module), name)
-    except ImportError as error:
-        raise MissingExtraError(package, extra, "A map of the items") from error
     if method == "tsne":
         return kind(random_state=seed, **{"perplexity": min(30.0, (n - 1) / 3), "init": "pca", **options})
     return kind(n_components=2, random_state=seed, **options)

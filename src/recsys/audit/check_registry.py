@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from recsys.audit.evidence import Evidence
 from recsys.audit.findings import Finding
-from recsys.errors import UnknownNameError
+from recsys.errors import check_choice
 from recsys.types import Registry
 
 CheckResult = Finding | Iterable[Finding] | None
@@ -66,6 +66,5 @@ def check(
         area: what it is about, one of AREAS.
         needs: the inputs it cannot do without, keys of NEEDS.
     """
-    if area not in AREAS:
-        raise UnknownNameError("area", area, AREAS)
+    check_choice("area", area, AREAS)
     return CHECKS.adding(lambda run: Check(run.__name__, needs, run, area))

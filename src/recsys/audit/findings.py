@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from recsys.errors import UnknownNameError
+from recsys.errors import check_choice
 from recsys.evaluation import tables
 
 SEVERITIES = ("error", "warning", "info")
@@ -67,8 +67,7 @@ class Audit(Sequence[Finding]):
 
     def passes(self, fail_on: str = "error") -> bool:
         """Whether no finding is as severe as `fail_on` (error, warning or info)."""
-        if fail_on not in SEVERITIES:
-            raise UnknownNameError("severity", fail_on, SEVERITIES)
+        check_choice("severity", fail_on, SEVERITIES)
         worst = SEVERITIES.index(fail_on)
         return not any(SEVERITIES.index(f.severity) <= worst for f in self.findings)
 

@@ -31,7 +31,7 @@ from recsys.cli.bench_plan import (
 )
 from recsys.comparison.compare import Comparison, compare
 from recsys.conventions.decisions import Conventions
-from recsys.errors import InputError, MissingExtraError, RecsysError, TieWarning, hush
+from recsys.errors import InputError, MissingExtraError, RecsysError, TieWarning, check_choice, hush
 from recsys.evaluation import tables
 from recsys.evaluation.cautions import Caution
 from recsys.evaluation.evaluate import evaluate, recommend
@@ -45,7 +45,7 @@ from recsys.models.trainable import TRAINABLE, Trainable, tune
 from recsys.ranks.ranked_truth import without_history
 from recsys.report.decision import Decision, decide
 from recsys.report.report_data import ReportData, gather_report_data, verdict_word
-from recsys.stats.inference_results import check_choice, check_choices, is_number, is_whole, notes_only
+from recsys.stats.inference_results import check_choices, is_number, is_whole, notes_only
 from recsys.types import Interactions, Lists, cached_property
 
 __all__ = ["Bench", "bench"]

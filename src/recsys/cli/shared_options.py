@@ -18,7 +18,7 @@ from click.shell_completion import CompletionItem
 
 from recsys.cli.error_messages import note
 from recsys.conventions.decisions import Conventions
-from recsys.errors import ConventionError, UnknownNameError
+from recsys.errors import ConventionError, check_choice
 
 if TYPE_CHECKING:
     from recsys.metrics.registry import Request
@@ -154,8 +154,7 @@ class FileOptions:
         if columns is None:
             return frame
         for name in columns:
-            if name not in frame.columns:
-                raise UnknownNameError(f"column of {path}", name, map(str, frame.columns))
+            check_choice(f"column of {path}", name, map(str, frame.columns))
         return frame[[name for name in frame.columns if name in columns or has_role(name, role)]]
 
 

@@ -146,15 +146,14 @@ def _shown(default: Any) -> str:
 
 def _read_settings(name: str, defaults: Mapping[str, Any], changes: tuple[str, ...]) -> dict[str, Any]:
     """What --set says, each value of the type that its default has."""
-    from recsys.errors import UnknownNameError
+    from recsys.errors import check_choice
 
     settings: dict[str, Any] = {}
     for change in changes:
         setting, sign, text = (part.strip() for part in change.partition("="))
         if not sign:
             raise click.UsageError(f"--set {change} is not SETTING=VALUE.")
-        if setting not in defaults:
-            raise UnknownNameError(f"setting of {name}", setting, defaults)
+        check_choice(f"setting of {name}", setting, defaults)
         default = defaults[setting]
         try:
             settings[setting] = (

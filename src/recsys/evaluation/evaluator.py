@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 
 from recsys.conventions.decisions import AnyConventions, Conventions
-from recsys.errors import ConventionError, InputError, MergeError, UnknownNameError
+from recsys.errors import ConventionError, InputError, MergeError, check_choice
 from recsys.evaluation.engine import merge
 from recsys.evaluation.options import BatchKeywords, EvaluationOptions, refuse_no_weight
 from recsys.evaluation.pieces import Remarks
@@ -63,8 +63,7 @@ class Evaluator:
         for name in options:
             if name in _REFUSED:
                 raise InputError(f"an Evaluator takes no {name}=.", hint=_REFUSED[name])
-            if name not in _KEYWORDS:
-                raise UnknownNameError("keyword of Evaluator", name, _KEYWORDS)
+            check_choice("keyword of Evaluator", name, _KEYWORDS)
         self.inputs = CommonInputs(metrics, EvaluationOptions(k=k, seen=seen, **options))
         self.requests = self.inputs.requests
         self.conventions = Conventions.of(conventions)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
-from recsys.errors import ColumnError, FileError, InputError, MissingExtraError
+from recsys.errors import ColumnError, FileError, InputError, needs_extra
 from recsys.evaluation.row_hashes import add_hashes, hash_rows, hash_table
 from recsys.inputs.files.atomic_folder import HiddenFolder, replaced_copies
 from recsys.inputs.files.atomic_write import write_errors_of, write_text
@@ -645,11 +645,9 @@ def _refuse_foreign_folder(target: Path) -> None:
 
 
 def _import_arrow() -> tuple[Any, Any]:
-    try:
+    with needs_extra("pyarrow", "arrow", "A folder of values per user"):
         import pyarrow as pa
         import pyarrow.parquet as pq
-    except ImportError as error:
-        raise MissingExtraError("pyarrow", "arrow", "A folder of values per user") from error
     return pa, pq
 
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
-from recsys.errors import MissingExtraError, UnknownNameError
+from recsys.errors import UnknownNameError, needs_extra
 from recsys.types import Catalogue
 
 Columns = Mapping[str, Sequence[Any]]
@@ -158,16 +158,12 @@ def frame(columns: Mapping[str, Any], kind: str) -> Any:
         n: c.tolist() if isinstance(c, np.ndarray) and c.dtype == object else c for n, c in columns.items()
     }
     if kind == "polars":
-        try:
+        with needs_extra("polars", "polars", "A polars table"):
             import polars as pl
-        except ImportError as error:
-            raise MissingExtraError("polars", "polars", "A polars table") from error
         return pl.DataFrame(plain)
     if kind == "arrow":
-        try:
+        with needs_extra("pyarrow", "arrow", "An Arrow table"):
             import pyarrow as pa
-        except ImportError as error:
-            raise MissingExtraError("pyarrow", "arrow", "An Arrow table") from error
         return pa.table(plain)
     raise UnknownNameError("kind of table", kind, KINDS)
 

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.errors import CutoffError, InputError, RecsysError, UnknownNameError
+from recsys.errors import CutoffError, InputError, RecsysError, UnknownNameError, check_choice
 from recsys.types import Registry
 
 Int32s = NDArray[np.int32]
@@ -430,8 +430,7 @@ def as_problem(
     bias = as_per_item("item_bias", item_bias, n_items, np.float64)
     user_max, item_max = _largest_magnitude("users", x, chosen), _largest_magnitude("items", y)
     largest = check_overflow(x.shape[1], user_max, item_max, bias)
-    if ties not in ("by_id", "by_id_desc"):
-        raise UnknownNameError("ties", ties, ("by_id", "by_id_desc"))
+    check_choice("ties", ties, ("by_id", "by_id_desc"))
     tie_key = as_per_item("item_rank", item_rank, n_items, np.int64)
     if tie_key is None:
         tie_key = np.arange(n_items, dtype=np.int64)

@@ -22,7 +22,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 
 from recsys.conventions.decisions import DECISIONS, Conventions
-from recsys.errors import ConventionError, CutoffError, NotDefinedError, UnknownNameError
+from recsys.errors import ConventionError, CutoffError, NotDefinedError, UnknownNameError, check_choice
 from recsys.types import Array, Bool, Context, Float, Registry, cached_property
 
 AtK = Literal["optional", "required", "never"]
@@ -400,8 +400,7 @@ class Request:
         request = cls.parse(text)
         metric = request.metric
         for name in params:
-            if name not in metric.params:
-                raise UnknownNameError(f"parameter of {metric.name}", name, metric.params)
+            check_choice(f"parameter of {metric.name}", name, metric.params)
         return cls(metric, request.k, _canonical_params(metric, {**dict(request.params), **params}))
 
     def at(self, k: int) -> Request:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recsys.conventions.decisions import AnyConventions, Conventions
-from recsys.errors import InputError, UnknownNameError
+from recsys.errors import InputError, check_choice
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.results import Evaluation
 from recsys.inputs import read_interactions
@@ -328,8 +328,7 @@ def similar_items(
     >>> recsys.recommend(source, 2, seen={0: [0]}).codes.tolist()
     [2, 1]
     """
-    if aggregation not in _AGGREGATIONS:
-        raise UnknownNameError("aggregation", aggregation, _AGGREGATIONS)
+    check_choice("aggregation", aggregation, _AGGREGATIONS)
     if (embeddings is None) == (similarity is None):
         raise InputError("similar items come from embeddings= or from similarity=, one of the two.")
     known = read_interactions(history, table="history")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from recsys.errors import InputError, MissingExtraError
+from recsys.errors import InputError, needs_extra
 from recsys.types import Array, Bool, Int, Interactions, positions
 
 
@@ -201,11 +201,9 @@ def bpr(train: Interactions | Pairs, *, factors: int = 64, seed: int = 0, **opti
 def _fit_implicit(
     module: str, name: str, train: Interactions | Pairs, options: dict[str, Any], seed: int
 ) -> FactorModel:
-    try:
+    with needs_extra("implicit", "implicit", name):
         # The CPU classes: implicit's factory functions may choose a GPU build.
         kind = getattr(import_module(f"implicit.cpu.{module}"), name)
-    except ImportError as error:
-        raise MissingExtraError("implicit", "implicit", name) from error
     from scipy.sparse import csr_matrix
 
     pairs = train if isinstance(train, Pairs) else Pairs.from_interactions(train)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from recsys.errors import InputError, UnknownNameError
+from recsys.errors import InputError, check_choice
 from recsys.types import Array, Float
 
 WEIGHTINGS = ("cosine", "tf-idf")
@@ -37,8 +37,7 @@ def knn_weights(
     """
     from scipy.sparse import csr_array, diags_array, vstack
 
-    if weighting not in WEIGHTINGS:
-        raise UnknownNameError("weighting", weighting, WEIGHTINGS)
+    check_choice("weighting", weighting, WEIGHTINGS)
     if neighbours < 1 or not shrinkage >= 0:
         raise InputError(
             f"neighbours={neighbours} and shrinkage={shrinkage} make no item-kNN.",

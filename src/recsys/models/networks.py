@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from recsys.errors import FileError, InputError, UnknownNameError
+from recsys.errors import FileError, InputError, check_choice
 from recsys.models.torch_import import torch, torch_seed
 from recsys.ranks.sources.network_scores import network_factors
 from recsys.ranks.sources.source_files import read_network_file, write_model_file
@@ -236,8 +236,7 @@ def network(name: str, n_users: int, n_items: int, **shape: Any) -> Any:
     >>> network("gmf", 3, 5, factors=4).user_factors.shape
     (3, 5)
     """
-    if name not in NETWORKS:
-        raise UnknownNameError("model", name, NETWORKS)
+    check_choice("model", name, NETWORKS)
     return NETWORKS[name](n_users, n_items, **shape)
 
 

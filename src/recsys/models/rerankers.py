@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.errors import InputError, UnknownNameError
+from recsys.errors import InputError, UnknownNameError, check_choice
 from recsys.evaluation.evaluate import evaluate, recommend
 from recsys.inputs import read_interactions, read_lists
 from recsys.inputs.ids import encode, ids_from_sequence
@@ -98,8 +98,7 @@ def user_profiles(
     >>> profiles.vectors.round(3).tolist(), profiles.n_missing, profiles.without.tolist()
     ([[0.5, 1.0], [0.0, 0.0]], 1, ['bob'])
     """
-    if aggregation not in ("mean", "max"):
-        raise UnknownNameError("aggregation", aggregation, ("mean", "max"))
+    check_choice("aggregation", aggregation, ("mean", "max"))
     known = read_interactions(history, table="history")
     rows = vector_rows(embeddings)
     row = rows_of_history(known, rows, item_ids)
@@ -196,8 +195,7 @@ def blend(model: Factors, other: Factors, alpha: float = 0.7, *, scale: str = "s
     """
     if not 0 <= alpha <= 1:
         raise InputError(f"alpha={alpha!r} does not lie between 0 and 1.", hint="1 is the model alone.")
-    if scale not in SCALES:
-        raise UnknownNameError("scale", scale, SCALES)
+    check_choice("scale", scale, SCALES)
     mine, theirs = model.item_rows, other.item_rows
     both_named = mine.named and theirs.named
     if mine.size != theirs.size or (both_named and not np.array_equal(mine.ids.values, theirs.ids.values)):

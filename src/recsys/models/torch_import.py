@@ -9,12 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from recsys.errors import InputError, MissingExtraError
+from recsys.errors import InputError, needs_extra
 
-try:
+with needs_extra("torch", "torch", "Training and running neural models"):
     import torch
-except ImportError as error:
-    raise MissingExtraError("torch", "torch", "Training and running neural models") from error
 
 __all__ = ["device_of", "torch", "torch_seed"]
 

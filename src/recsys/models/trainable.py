@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from recsys.errors import InputError, TieWarning, UnknownNameError, hush
+from recsys.errors import InputError, TieWarning, check_choice, hush
 from recsys.types import Ids, Interactions, Registry
 
 if TYPE_CHECKING:
@@ -120,8 +120,7 @@ def train_model(
 
     entry = TRAINABLE.find(name)
     for setting in settings:
-        if setting not in entry.settings:
-            raise UnknownNameError(f"setting of {name}", setting, entry.settings)
+        check_choice(f"setting of {name}", setting, entry.settings)
     return entry.fit(read_interactions(history, table="history"), catalogue=catalogue, seed=seed, **settings)
 
 

@@ -22,7 +22,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from recsys.errors import DuplicateError, InputError, RecsysError, RecsysWarning, UnknownNameError, warn
+from recsys.errors import (
+    DuplicateError,
+    InputError,
+    RecsysError,
+    RecsysWarning,
+    check_choice,
+    warn,
+)
 from recsys.inputs.containers import read_lists
 from recsys.metrics.weights import geometric_weights
 from recsys.types import Array, Bool, Float, Ids, Int, Interactions, Lists, Registry, entries_of_cases, runs
@@ -363,8 +370,7 @@ def read_runs(
             table="lists",
             hint="Pass a list of two or more runs, such as [lists_of_a, lists_of_b].",
         )
-    if not isinstance(missing, str) or missing not in ("empty", "error"):
-        raise UnknownNameError("value of missing", missing, ("empty", "error"))
+    check_choice("value of missing", missing, ("empty", "error"))
     lists = []
     for number, run in enumerate(given):
         try:
@@ -425,8 +431,7 @@ def combine(pool: Pool, row: Fusion, parameters: Mapping[str, Any]) -> Float:
     """One number for each row of the pool."""
     known = row.parameters
     for name in parameters:
-        if name not in known:
-            raise UnknownNameError(f"parameter of {row.name}", name, known)
+        check_choice(f"parameter of {row.name}", name, known)
     for name, default in known.items():
         if default is inspect.Parameter.empty and name not in parameters:
             how = f"tune_fusion(runs, truth, method={row.name!r})" if row.trials or row.train else ""

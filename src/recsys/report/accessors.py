@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from recsys.comparison.compare import Comparison
-from recsys.errors import InputError, UnknownNameError
+from recsys.errors import InputError, UnknownNameError, check_choice
 from recsys.evaluation.groups import masks_by_label
 from recsys.evaluation.results import Evaluation
 from recsys.metrics.registry import Request
@@ -60,8 +60,7 @@ class EvaluationPictures:
         family = (self._data.metric if metric is None else metric).rsplit("@", 1)[0]
         if metric is None and family not in curves:
             family = next(iter(curves))
-        if family not in curves:
-            raise UnknownNameError("curve", family, curves)
+        check_choice("curve", family, curves)
         return self._draw("curve", curves[family], metric=f"{family}@k", **style)
 
     def cutoffs(self, **style: Any) -> Any:
@@ -188,8 +187,7 @@ class ComparisonPictures(EvaluationPictures):
         base = baseline or data.baseline or data.names[0]
         pair = base, model or next((n for n in data.names if n != base), base)
         for name in pair:
-            if name not in data.names:
-                raise UnknownNameError("model", name, data.names)
+            check_choice("model", name, data.names)
         return pair
 
     def _labelled_rows(self, metric: str | None) -> dict[str, Row]:

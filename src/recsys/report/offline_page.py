@@ -17,7 +17,7 @@ from importlib.resources import files
 from typing import Any
 
 import recsys
-from recsys.errors import MissingExtraError
+from recsys.errors import needs_extra
 from recsys.report.charts.chart import vl_convert
 
 _GLOBALS = "window.vegaEmbed = vegaEmbed;"
@@ -38,10 +38,8 @@ def offline_page(name: str, data: Any, *, draws: bool = False, **values: Any) ->
         draws: whether it has charts, so that it carries the Vega scripts.
         values: what the template reads besides.
     """
-    try:
+    with needs_extra("jinja2", "report", "Writing a report"):
         import jinja2
-    except ImportError as error:
-        raise MissingExtraError("jinja2", "report", "Writing a report") from error
     style = "\n".join(_asset(f"{sheet}.css") for sheet in dict.fromkeys(("page", name)))
     script = f"{_asset('frame.js')}\n{_asset(f'{name}.js')}"
     vega, vega_hash = _vega() if draws else ("", "")

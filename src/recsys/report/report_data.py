@@ -16,7 +16,7 @@ import numpy as np
 from recsys.comparison.compare import Comparison, compare
 from recsys.comparison.history import ResultHistory
 from recsys.conventions.decisions import relevant
-from recsys.errors import InputError, RecsysError, UnknownNameError, hush
+from recsys.errors import InputError, RecsysError, UnknownNameError, check_choice, hush
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.uncertainty import needs_jackknife
 from recsys.inputs import read_interactions, read_lists
@@ -499,8 +499,7 @@ def findings_of(audit: Any) -> list[dict[str, Any]]:
                 f"a finding came as {type(finding).__name__}.", hint="Expected name, severity, count, todo."
             )
         severity = fields.get("severity", "note")
-        if severity not in _SEVERITIES:
-            raise UnknownNameError("severity", severity, _SEVERITIES)
+        check_choice("severity", severity, _SEVERITIES)
         rows.append(
             {
                 "name": str(fields.get("name", "finding")).replace("_", " "),

@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from recsys.errors import InputError, SplitError, UnknownNameError
+from recsys.errors import InputError, SplitError, check_choice
 from recsys.inputs import read_interactions
 from recsys.inputs.ids import encode, ids_to_array
 from recsys.kernels.keyed_random import Keys, id_keys, mix_bits, pair_keys, unit_floats
-from recsys.splits.split_table import check_choice
 from recsys.types import Array, Bool, Codes, Float, Ids, Int, Interactions
 
 __all__ = [
@@ -313,9 +312,8 @@ def _is_among(keys: Int, known: Int) -> Bool:
 
 
 def _check_arguments(how: Any, n: Any, too_few: Any, power: Any, batch_size: Any) -> None:
-    if not isinstance(how, str) or how not in HOW:
-        raise UnknownNameError("way to sample negatives", how, HOW)
-    check_choice(too_few, "too_few", ("error", "fewer"))
+    check_choice("way to sample negatives", how, HOW)
+    check_choice("value of too_few", too_few, ("error", "fewer"))
     for name, value in (("n", n), ("batch_size", batch_size)):
         is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
         if not is_whole or not 1 <= value < 1 << 63:

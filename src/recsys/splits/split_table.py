@@ -8,13 +8,13 @@ items with enough of them, before a split.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import compress
 from typing import Any
 
 import numpy as np
 
-from recsys.errors import ColumnError, InputError, SplitError, UnknownNameError
+from recsys.errors import ColumnError, InputError, SplitError
 from recsys.inputs.containers import as_csr, is_sparse, rows_of_container
 from recsys.inputs.frames import as_frame, detect_columns, encode_column, missing_column_hint
 from recsys.inputs.ids import encode, refuse_masked
@@ -371,12 +371,6 @@ def count_distinct(codes: Codes, size: int) -> int:
     present = np.zeros(size, dtype=bool)
     present[codes] = True
     return int(present.sum())
-
-
-def check_choice(value: Any, name: str, choices: Collection[str]) -> None:
-    """Raise an error if the value is none of the words that an argument may be."""
-    if not isinstance(value, str) or value not in choices:
-        raise UnknownNameError(f"value of {name}", value, choices)
 
 
 def check_whole_number(value: Any, name: str, minimum: int = 0) -> int:

@@ -13,7 +13,7 @@ from typing import Any, Literal, Unpack, overload
 
 import numpy as np
 
-from recsys.errors import InputError, RecsysDeprecationWarning, RecsysWarning, SplitError, warn
+from recsys.errors import InputError, RecsysDeprecationWarning, RecsysWarning, SplitError, check_choice, warn
 from recsys.inputs.containers import as_csr
 from recsys.kernels.keyed_random import id_keys, pair_keys, unit_floats
 from recsys.splits.job import (
@@ -36,7 +36,7 @@ from recsys.splits.split_result import (
     Split,
     reason_code,
 )
-from recsys.splits.split_table import check_choice, check_whole_number
+from recsys.splits.split_table import check_whole_number
 from recsys.types import Ids, Int
 
 _MAX_WINDOWS = 1_000_000
@@ -83,7 +83,7 @@ def k_fold(data: Any, n_folds: int = 5, *, by: str = "rows", **options: Unpack[S
     >>> [sorted(f.test) for f in k_fold({"ann": ["a", "b"], "bob": ["c"], "eve": ["d"]}, 3, by="users")]
     [['bob'], ['eve'], ['ann']]
     """
-    check_choice(by, "by", _FOLD_UNITS)
+    check_choice("value of by", by, _FOLD_UNITS)
     n_folds = check_whole_number(n_folds, "n_folds", 2)
     job = Job("k_fold", data, {"n_folds": n_folds, "by": by}, options, timed=False)
     ids, user = job.ids("user")
@@ -126,7 +126,7 @@ def leave_one_out(
     >>> leave_one_out(data, columns={"user": 0, "item": 1, "time": 2}).test.tolist()
     [[1, 8, 20]]
     """
-    check_choice(which, "which", ("last", "random"))
+    check_choice("value of which", which, ("last", "random"))
     parameters: dict[str, Any] = {"which": which, "validation": validation}
     if which == "last":
         options = {"on_tie": "row_order", **options}
@@ -337,7 +337,7 @@ def unseen_users(
         by: the rest is the newest rows ("time") or drawn ones ("random").
         options: as for every strategy.
     """
-    check_choice(by, "by", ("random", "time"))
+    check_choice("value of by", by, ("random", "time"))
     share: Any = known
     if not isinstance(share, float | np.floating | Fraction) or not 0 < share < 1:
         raise SplitError(f"known={known!r} is not a share above 0 and below 1.", hint="Pass known=0.8.")

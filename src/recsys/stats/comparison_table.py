@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from recsys.errors import InputError, NotDefinedError, UnknownNameError
+from recsys.errors import InputError, NotDefinedError, UnknownNameError, check_choice
 from recsys.stats.effects import (
     Effect,
     cliffs_delta,
@@ -21,7 +21,6 @@ from recsys.stats.effects import (
 )
 from recsys.stats.inference_results import (
     Interval,
-    check_choice,
     check_confidence,
     format_difference,
     format_p,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from recsys.errors import InputError, UnknownNameError
+from recsys.errors import InputError, check_choice
 from recsys.stats.inference_results import (
     Alternative,
     Interval,
@@ -187,8 +187,7 @@ def hedges_g(differences: Differences, *, kind: str = "pooled", confidence: floa
     """Cohen's d without its small-sample bias; `kind` is `pooled` or `paired`."""
     from scipy.special import gammaln
 
-    if kind not in ("pooled", "paired"):
-        raise UnknownNameError("kind of Hedges' g", kind, ("pooled", "paired"))
+    check_choice("kind of Hedges' g", kind, ("pooled", "paired"))
     uncorrected = (
         d_z(differences, confidence=confidence)
         if kind == "paired"

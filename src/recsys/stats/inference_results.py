@@ -16,18 +16,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from recsys.errors import InputError, RecsysWarning, UnknownNameError, hush, warn
+from recsys.errors import InputError, RecsysWarning, check_choice, hush, warn
 from recsys.types import Float, PValue
 
 Alternative = Literal["two-sided", "greater", "less"]
 ALTERNATIVES = ("two-sided", "greater", "less")
-
-
-def check_choice(what: str, value: object, allowed: Iterable[str]) -> None:
-    """Refuse a value that is none of the allowed names."""
-    names = tuple(allowed)
-    if not isinstance(value, str) or value not in names:
-        raise UnknownNameError(what, value, names)
 
 
 def check_choices(what: str, values: Any, allowed: Iterable[str]) -> list[str]:

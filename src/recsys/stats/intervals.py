@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from recsys.errors import InputError
+from recsys.errors import InputError, check_choice
 from recsys.kernels.exact_sums import exact_sum
 from recsys.stats.inference_results import (
     Estimate,
@@ -29,7 +29,6 @@ from recsys.stats.inference_results import (
     ZeroVarianceWarning,
     caution,
     caution_small_sample,
-    check_choice,
     check_confidence,
     clip_interval,
     t_interval,

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from recsys.errors import InputError, UnknownNameError
+from recsys.errors import InputError, UnknownNameError, check_choice
 from recsys.stats.inference_results import check_alpha, to_floats
 from recsys.stats.paired_sums import SummedRows
 from recsys.stats.paired_tests import RANK_NOTE, flip_tests, rank_notes
@@ -197,8 +197,7 @@ def max_t(units: Units, resampler: Resampler, *, null: str = "bootstrap") -> Max
     Rows that are not `fit_for_max_t` are no part of a bootstrapped maximum: they are tested by sign flips,
     and `join_parts` says what they cost the others.
     """
-    if null not in ("bootstrap", "sign-flip"):
-        raise UnknownNameError("max-T null", null, ("bootstrap", "sign-flip"))
+    check_choice("max-T null", null, ("bootstrap", "sign-flip"))
     in_maximum = np.ones(len(units.totals), dtype=bool)
     if null == "bootstrap":
         replicates = replicate(units, resampler)

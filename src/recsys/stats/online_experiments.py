@@ -14,14 +14,13 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from recsys.errors import ColumnError, IdTypeError, InputError, UnknownNameError
+from recsys.errors import ColumnError, IdTypeError, InputError, UnknownNameError, check_choice
 from recsys.inputs.frames import as_frame, column_array
 from recsys.stats.inference_results import (
     Interval,
     SampleRatioWarning,
     SmallSampleWarning,
     caution,
-    check_choice,
     check_confidence,
     fieller_lift,
     format_difference,

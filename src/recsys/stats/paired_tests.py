@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from recsys.errors import InputError
+from recsys.errors import InputError, check_choice
 from recsys.stats.inference_results import (
     Alternative,
     Estimate,
@@ -31,7 +31,6 @@ from recsys.stats.inference_results import (
     caution,
     caution_small_sample,
     check_alternative,
-    check_choice,
     check_confidence,
     is_number,
     notes_only,

@@ -20,13 +20,12 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from recsys.errors import InputError, UnknownNameError
+from recsys.errors import InputError, UnknownNameError, check_choice
 from recsys.kernels.keyed_random import GOLDEN_RATIO
 from recsys.kernels.keyed_random import unit_keys as unit_keys  # noqa: PLC0414 - a name of this module too
 from recsys.stats.inference_results import (
     Alternative,
     check_alternative,
-    check_choice,
     check_confidence,
     is_whole,
     zero_spread_p,

@@ -21,11 +21,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recsys.errors import InputError
+from recsys.errors import InputError, check_choice
 from recsys.stats.inference_results import (
     Interval,
     check_alpha,
-    check_choice,
     check_confidence,
     is_number,
     to_floats,

@@ -21,10 +21,10 @@ from recsys.compat.ranx import add_modules
 from recsys.errors import (
     FileError,
     InputError,
-    MissingExtraError,
     MissingFileError,
     NotDefinedError,
     RecsysError,
+    needs_extra,
 )
 from recsys.inputs.files import write_bytes, write_text
 from recsys.inputs.files.formats import UNPACKED_RATIO, FileContent, most_unpacked
@@ -306,10 +306,8 @@ class Qrels(_NestedNumbers[int]):
     @staticmethod
     def from_ir_datasets(dataset_id: str) -> Qrels:
         """The qrels of a data set of the package ir_datasets, which may download it."""
-        try:
+        with needs_extra("ir_datasets", None, "Qrels.from_ir_datasets"):
             import ir_datasets
-        except ImportError as error:
-            raise MissingExtraError("ir_datasets", None, "Qrels.from_ir_datasets") from error
         return Qrels(ir_datasets.load(dataset_id).qrels_dict(), name=dataset_id)
 
 
@@ -368,11 +366,9 @@ def _file_kind(path: str, kind: str | None, known: Sequence[str]) -> str:
 
 
 def _lz4_and_cbor() -> tuple[Any, Any]:
-    try:
+    with needs_extra("lz4 cbor2", None, "a run as .lz4"):
         import cbor2
         import lz4.frame
-    except ImportError as error:
-        raise MissingExtraError("lz4 cbor2", None, "a run as .lz4") from error
     return lz4.frame, cbor2
 
 

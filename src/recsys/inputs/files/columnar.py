@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from recsys.errors import FileError, MissingExtraError, RecsysError, RecsysWarning, hush
+from recsys.errors import FileError, RecsysError, RecsysWarning, hush, needs_extra
 from recsys.inputs.files.formats import FileContent, Format, ReadOptions, add_format, check_same_columns
 from recsys.inputs.files.text import locate_errors
 from recsys.inputs.frames import as_frame, detect_columns, find_columns
@@ -41,10 +41,8 @@ def _load_parquet(source: FileContent, choose: _Choice, *, first_row: bool = Fal
 
 
 def _load_parquet_by_polars(source: FileContent, content: Any, choose: _Choice) -> Any:
-    try:
+    with needs_extra("pyarrow", "arrow", "Reading Parquet"):
         import polars as pl
-    except ImportError as error:
-        raise MissingExtraError("pyarrow", "arrow", "Reading Parquet") from error
     try:
         columns = choose(list(pl.read_parquet_schema(content)))
         if isinstance(content, io.BytesIO):
@@ -55,10 +53,8 @@ def _load_parquet_by_polars(source: FileContent, content: Any, choose: _Choice) 
 
 
 def _load_arrow(source: FileContent, choose: _Choice) -> Any:
-    try:
+    with needs_extra("pyarrow", "arrow", "Reading Arrow files"):
         import pyarrow as pa
-    except ImportError as error:
-        raise MissingExtraError("pyarrow", "arrow", "Reading Arrow files") from error
     try:
         content = pa.memory_map(str(source.path)) if source.plain else pa.BufferReader(source.data)
         with content, pa.ipc.open_file(content) as file:
@@ -174,10 +170,8 @@ def _scan_parquet(source: FileContent, options: ReadOptions) -> tuple[dict[str, 
 def _read_whole(
     load: _Load, title: str, source: FileContent, options: ReadOptions
 ) -> tuple[Any, dict[str, str]]:
-    try:
+    with needs_extra("pyarrow", "arrow", f"Reading {title}"):
         import pyarrow as pa  # noqa: F401 - pandas tables are made of Arrow's
-    except ImportError as error:
-        raise MissingExtraError("pyarrow", "arrow", f"Reading {title}") from error
     frame, _ = _load_parts(load, source, lambda _: None)
     column_of = detect_columns(
         list(frame.columns), ("user", "item", "grade", "time"), options.columns, source.name
@@ -221,10 +215,8 @@ def _convert_id_column(frame: Any, name: str, ids: IdKind | None, file: str) -> 
 
 def parquet_bytes(table: Any) -> bytes:
     """An Arrow table as a Parquet file, pages with checksums."""
-    try:
+    with needs_extra("pyarrow", "arrow", "Writing Parquet"):
         from pyarrow import parquet
-    except ImportError as error:
-        raise MissingExtraError("pyarrow", "arrow", "Writing Parquet") from error
     out = io.BytesIO()
     parquet.write_table(table, out, write_page_checksum=True)
     return out.getvalue()

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.format import MAGIC_PREFIX, read_array_header_1_0, read_array_header_2_0, read_magic
 
-from recsys.errors import FileError, MissingExtraError, MissingFileError
+from recsys.errors import FileError, MissingFileError, needs_extra
 from recsys.inputs.files.formats import LONGEST_PATH, UNPACKED_RATIO, is_unpacked_too_large, read_text_file
 from recsys.types import Array
 
@@ -121,10 +121,8 @@ def _check_sizes(archive: zipfile.ZipFile, file: Path) -> None:
 
 
 def _read_safetensors(file: Path) -> dict[str, Array]:
-    try:
+    with needs_extra("safetensors", "safetensors", "Reading safetensors"):
         from safetensors import SafetensorError, safe_open
-    except ImportError as error:
-        raise MissingExtraError("safetensors", "safetensors", "Reading safetensors") from error
     try:
         with safe_open(file, framework="np") as archive:
             dtypes = {name: archive.get_slice(name).get_dtype() for name in archive.keys()}  # noqa: SIM118
@@ -147,10 +145,8 @@ def _read_safetensors(file: Path) -> dict[str, Array]:
 
 
 def _read_torch(file: Path) -> dict[str, Array]:
-    try:
+    with needs_extra("torch", "torch", "Reading a torch checkpoint"):
         import torch
-    except ImportError as error:
-        raise MissingExtraError("torch", "torch", "Reading a torch checkpoint") from error
     try:
         content = torch.load(file, map_location="cpu", weights_only=True)
     except Exception as error:  # torch raises errors of many types for a file it cannot open

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, overload
 
-from recsys.errors import FileError, RecsysError, UnknownNameError
+from recsys.errors import FileError, RecsysError, UnknownNameError, check_choice
 from recsys.inputs.files import columnar, json_records  # noqa: F401 - with text, they register their formats
 from recsys.inputs.files.atomic_write import write_bytes
 from recsys.inputs.files.formats import (
@@ -80,8 +80,7 @@ def read_file(
     (['007'], ['NA', 'b'])
     """
     for what, value, known in (("kind", kind, ROLES), ("ids", ids, ID_KINDS)):
-        if value not in known:
-            raise UnknownNameError(f"value of {what}", value, known)
+        check_choice(f"value of {what}", value, known)
     source = open_file(path)
     name = format or detect_format(source)
     result = FORMATS.find(name).read(source, ReadOptions(kind, columns, ids, encoding))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.errors import InputError, UnknownNameError
+from recsys.errors import InputError, check_choice
 from recsys.inputs.containers import as_array
 from recsys.inputs.ids import encode_ints
 from recsys.ranks.ranked_truth import CountedTruth
@@ -189,8 +189,7 @@ class Candidates:
     def _count_places(
         self, block: tuple[int, int], positive_scores: Array, negative_scores: Array, duplicates: Any
     ) -> _PlaceCounts:
-        if not isinstance(duplicates, str) or duplicates not in DUPLICATES:
-            raise UnknownNameError("value of duplicates", duplicates, DUPLICATES)
+        check_choice("value of duplicates", duplicates, DUPLICATES)
         first, last = block
         start, stop = int(self.indptr[first]), int(self.indptr[last])
         masks = self._candidate_masks(block, positive_scores, negative_scores)

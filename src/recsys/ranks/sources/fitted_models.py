@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from recsys.errors import InputError, MissingExtraError, UnknownNameError
+from recsys.errors import InputError, UnknownNameError, needs_extra
 from recsys.inputs.containers import as_array
 from recsys.inputs.ids import refuse_meta
 from recsys.ranks.sources.factors import Factors
@@ -236,10 +236,8 @@ def scoring(
         )
     if batch is not None:
         _check_batch(batch)
-    try:
+    with needs_extra("torch", "torch", "Scoring with a PyTorch model"):
         import torch
-    except ImportError as error:
-        raise MissingExtraError("torch", "torch", "Scoring with a PyTorch model") from error
     with ExitStack() as stack:
         target = _move_model(stack, model, device, torch)
         _switch_to_eval(stack, model)

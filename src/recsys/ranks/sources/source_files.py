@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from recsys.errors import FileError, IdTypeError, InputError, MissingExtraError, RecsysError
+from recsys.errors import FileError, IdTypeError, InputError, RecsysError, needs_extra
 from recsys.inputs.files.atomic_write import write_bytes
 from recsys.inputs.files.matrices import SUFFIXES, read_arrays
 from recsys.inputs.ids import IdKind, convert_ids, encode_strings
@@ -86,12 +86,8 @@ def write_model_file(
     text = json.dumps(description, ensure_ascii=False, sort_keys=True)
     suffix = target.suffix.lower()
     if suffix == ".safetensors":
-        try:
+        with needs_extra("safetensors", "safetensors", "Keeping a model as .safetensors"):
             from safetensors.numpy import save
-        except ImportError as error:
-            raise MissingExtraError(
-                "safetensors", "safetensors", "Keeping a model as .safetensors"
-            ) from error
         write_bytes(target, save(contiguous, {_DESCRIPTION: text}))
     elif suffix == ".npz":
         contiguous[_DESCRIPTION] = np.frombuffer(text.encode(), dtype=np.uint8)

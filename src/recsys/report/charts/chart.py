@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from recsys.errors import InputError, MissingExtraError
+from recsys.errors import InputError, MissingExtraError, needs_extra
 from recsys.report.pictures.vocabulary import SPACING, Axis, Mark, Panel, Picture
 from recsys.report.style import INK, RULE
 
@@ -125,10 +125,8 @@ class Chart:
 
 def vl_convert() -> Any:
     """The package that carries the Vega scripts and draws without a browser."""
-    try:
+    with needs_extra("vl-convert-python", "report", "Drawing a chart"):
         import vl_convert as vl
-    except ImportError as error:
-        raise MissingExtraError("vl-convert-python", "report", "Drawing a chart") from error
     return vl
 
 

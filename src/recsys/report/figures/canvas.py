@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from recsys.errors import InputError, MissingExtraError
+from recsys.errors import InputError, needs_extra
 from recsys.report import style
 from recsys.report.pictures.vocabulary import Axis, Mark, Panel, Picture, Row, number_text, text_width
 
@@ -104,10 +104,8 @@ def figure_of(picture: Picture, ax: Any = None) -> Any:
 
 def _matplotlib(part: str = "") -> Any:
     """matplotlib, or a part of it; an error with the line that installs it where it is missing."""
-    try:
+    with needs_extra("matplotlib", "plot", "A figure"):
         return import_module(f"matplotlib.{part}" if part else "matplotlib")
-    except ImportError as error:
-        raise MissingExtraError("matplotlib", "plot", "A figure") from error
 
 
 def _new_axes(picture: Picture) -> list[Any]:

@@ -33,10 +33,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.errors import InputError, UnknownNameError
+from recsys.errors import InputError, UnknownNameError, check_choice
 from recsys.kernels.keyed_random import check_seed
 from recsys.stats.inference_results import (
-    check_choice,
     check_choices,
     check_confidence,
     clip_interval,

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.errors import InputError
-from recsys.stats.inference_results import check_choice, is_number
+from recsys.errors import InputError, check_choice
+from recsys.stats.inference_results import is_number
 from recsys.stats.sampled.estimates import (
     METHODS,
     RankDistribution,

@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recsys.conventions.decisions import Conventions, Discount, Gain
-from recsys.errors import CutoffError, InputError, NotDefinedError
+from recsys.errors import CutoffError, InputError, NotDefinedError, check_choice
 from recsys.metrics import Metric, Terms, lookup
 from recsys.metrics.readings import Reading
-from recsys.stats.inference_results import check_choice, is_number, to_floats
+from recsys.stats.inference_results import is_number, to_floats
 from recsys.stats.pairing import check_per_case
 from recsys.types import Array, Context, Float, Hits, Int, cached_property
 
