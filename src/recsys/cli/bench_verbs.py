@@ -15,13 +15,10 @@ from recsys.cli import shared_options
 from recsys.cli.error_messages import note, print_warnings
 from recsys.cli.option_sections import VerbCommand
 from recsys.cli.output import check_target, print_json, print_page, progress_bar, screen
-from recsys.cli.shared_options import FileOptions, column_option, format_option, gather_options
+from recsys.cli.shared_options import FILE, FOLDER, FileOptions, column_option, format_option, gather_options
 
 if TYPE_CHECKING:
     from recsys.cli.bench_plan import BenchPlan
-
-_FILE = click.Path(dir_okay=False, path_type=Path)
-_FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
 @dataclass(frozen=True)
@@ -104,11 +101,11 @@ class BenchCommand(VerbCommand):
 @click.option("--items", metavar="FILE", help="Table of items with their titles, for the report.")
 @click.option("--trials", type=click.IntRange(min=1), default=8, show_default=True,
               help="Settings of each baseline that are tried on validation, at most.")  # fmt: skip
-@click.option("--split-to", "target", type=_FOLDER, metavar="FOLDER",
+@click.option("--split-to", "target", type=FOLDER, metavar="FOLDER",
               help="Only write the parts of the split here, to train your own models on.")  # fmt: skip
-@click.option("--split", "folder", type=_FOLDER, metavar="FOLDER",
+@click.option("--split", "folder", type=FOLDER, metavar="FOLDER",
               help="Use the parts in this folder instead of FILE.")  # fmt: skip
-@click.option("-o", "--output", type=_FILE, metavar="FILE", default=Path("recsys-report", "bench.html"),
+@click.option("-o", "--output", type=FILE, metavar="FILE", default=Path("recsys-report", "bench.html"),
               show_default=True, help="The report.")  # fmt: skip
 @click.option("--no-report", is_flag=True, help="Write no report.")
 @click.option("--title", help="The report's heading.")
@@ -255,7 +252,7 @@ def _names_of_models(paths: Sequence[str]) -> dict[str, str]:
 
 @click.command("init", cls=VerbCommand)
 @click.argument("file", metavar="FILE")
-@click.option("-o", "--output", type=_FILE, metavar="FILE", default=Path("protocol.toml"), show_default=True,
+@click.option("-o", "--output", type=FILE, metavar="FILE", default=Path("protocol.toml"), show_default=True,
               help="The protocol, a new file.")  # fmt: skip
 @_data_options
 @shared_options.seed_option

@@ -13,7 +13,7 @@ from recsys.cli.output import check_target
 
 @click.command("board")
 @click.argument("places", nargs=-1, metavar="FOLDER…")
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+@click.option("-o", "--output", type=shared_options.FILE, metavar="FILE",
               default=Path("recsys-report") / "board.html", show_default=True,
               help="Where to write it.")  # fmt: skip
 @click.option("--title", help="The page's heading.")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import click
 
@@ -26,7 +26,7 @@ from recsys.stats.comparison_table import EFFECTS, TESTS
 from recsys.stats.multiple_comparisons import CORRECTIONS
 
 if TYPE_CHECKING:
-    from recsys.comparison.compare import Comparison
+    from recsys.comparison.compare import CompareOptions, Comparison
     from recsys.evaluation.results import Evaluation
 
 _SHORTEST_LIST = 20  # of a model, for its report
@@ -64,9 +64,9 @@ _SHORTEST_LIST = 20  # of a model, for its report
 @click.option("--csv", "table_form", flag_value="csv", help="Print CSV, with all digits.")
 @click.option("--json", "table_form", flag_value="json", help="Print JSON, with all digits.")
 @shared_options.raw_option
-@click.option("--report", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+@click.option("--report", type=shared_options.FILE, metavar="FILE",
               help="Also write the report (.html).")  # fmt: skip
-@click.option("--methods", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+@click.option("--methods", type=shared_options.FILE, metavar="FILE",
               help="Also write a methods paragraph with BibTeX, for papers (.md, .tex, .txt).")  # fmt: skip
 @shared_options.quiet_option
 def compare_command(
@@ -81,13 +81,6 @@ def compare_command(
     catalogue: int | None,
     complete: bool,
     train: str | None,
-    test: Any,  # one of TESTS
-    correction: Any,  # one of CORRECTIONS
-    effect: str,
-    confidence: float,
-    margin: float | None,
-    no_worse_than: float | None,
-    rope: float | None,
     users: str | None,
     covariates: tuple[str, ...],
     strata: str | None,
@@ -98,6 +91,7 @@ def compare_command(
     report: Path | None,
     methods: Path | None,
     quiet: bool,
+    **tests: Unpack[CompareOptions],
 ) -> None:
     """Compare models, paired user by user: A, B, … are list files (with --truth) or saved results.
 
@@ -134,15 +128,9 @@ def compare_command(
                 baseline,
                 [str(request) for request in metrics.requests()] if metrics.metrics else None,
                 cautions=cautions,
-                test=test,
-                correction=correction,
-                effect=effect,
-                confidence=confidence,
-                margin=margin,
-                no_worse_than=no_worse_than,
-                rope=rope,
                 progress=progress,
                 rng=seed,
+                **tests,
                 **{key: files.read_attributes(users, "user", own) for key, own in columns.items() if own},
             )
     _write_pages(comparison, tables | {"baseline": baseline}, report, methods, quiet=quiet)
@@ -152,8 +140,7 @@ def compare_command(
         print_json(comparison.to_json())
     else:
         if table_form == "csv":
-            cells = comparison.to_frame().to_dict("list")
-            print_csv(list(cells), zip(*cells.values(), strict=True), raw=raw)
+            print_csv(comparison.to_frame().to_dict("list"), raw=raw)
         else:
             click.echo(getattr(comparison, f"to_{table_form}")())
         note_cautions(comparison, quiet=quiet)

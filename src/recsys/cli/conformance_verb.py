@@ -10,7 +10,7 @@ import click
 from recsys.cli import shared_options
 from recsys.cli.error_messages import FAILED
 from recsys.cli.option_sections import VerbCommand
-from recsys.cli.output import print_json, print_page
+from recsys.cli.output import print_page
 
 
 @click.command("conform", cls=VerbCommand)
@@ -61,9 +61,6 @@ def conform_command(
         tolerance=TOLERANCE if tolerance is None else tolerance,
         timeout=timeout,
     )
-    if as_json:
-        print_json(result.to_json())
-    else:
-        print_page(result, wording=lambda note: note.replace("decisions=[]", "--default-only"))
+    print_page(result, as_json=as_json, wording=lambda note: note.replace("decisions=[]", "--default-only"))
     if not result:
         sys.exit(FAILED)

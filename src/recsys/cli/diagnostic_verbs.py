@@ -12,7 +12,7 @@ import click
 from recsys.cli import shared_options
 from recsys.cli.error_messages import FAILED, note, print_warnings
 from recsys.cli.option_sections import VerbCommand
-from recsys.cli.output import print_csv, print_json, print_page, print_table
+from recsys.cli.output import print_csv, print_page, print_table
 from recsys.cli.shared_options import FileOptions
 from recsys.errors import ColumnError, FileError, InputError, RecsysError
 
@@ -98,12 +98,7 @@ def audit_command(
             conventions=shared_options.chosen_conventions(preset, changes),
             checks=checks or None,
         )
-    if as_json:
-        print_json(report.to_json())
-    elif markdown:
-        click.echo(report.to_markdown())
-    else:
-        print_page(report)
+    print_page(report, as_json=as_json, markdown=markdown)
     if not report.passes(fail_on):
         if report.passed:  # no errors, but --fail-on is stricter
             note(f"there are findings, and --fail-on {fail_on} was asked for.", head="error")
@@ -215,8 +210,8 @@ def inspect_command(
             recommended, scores = _first_items(ranked, user, k)
             frame = described_list(recommended, table, scores=scores, **context)
     if as_csv:
-        cells = (frame[name].astype(object).where(frame[name].notna(), "").tolist() for name in frame)
-        print_csv([str(name) for name in frame], zip(*cells, strict=True), raw=raw)
+        shown = {str(name): frame[name].astype(object).where(frame[name].notna(), "") for name in frame}
+        print_csv({name: cells.tolist() for name, cells in shown.items()}, raw=raw)
         return
     of_history = [name for name in frame if str(name).startswith("history_")]
     print_table(_shown_cells(frame.drop(columns=of_history)))

@@ -10,15 +10,13 @@ import click
 from recsys.cli import shared_options
 from recsys.cli.error_messages import in_protocol, note, print_warnings
 from recsys.cli.option_sections import VerbCommand
-from recsys.cli.output import print_json, print_page
-
-_FILE = click.Path(dir_okay=False, path_type=Path)
-_FOLDER = click.Path(file_okay=False, path_type=Path)
+from recsys.cli.output import print_page
+from recsys.cli.shared_options import FILE, FOLDER
 
 
 @click.command("demo", cls=VerbCommand)
 @shared_options.seed_option
-@click.option("-o", "--output", type=_FILE, metavar="FILE", default=Path("recsys-report", "demo.html"),
+@click.option("-o", "--output", type=FILE, metavar="FILE", default=Path("recsys-report", "demo.html"),
               show_default=True, help="The report.")  # fmt: skip
 @click.option("--no-report", is_flag=True, help="Only the table.")
 @shared_options.quiet_option
@@ -41,10 +39,10 @@ def demo_command(*, seed: int, output: Path, no_report: bool, quiet: bool) -> No
 
 
 @click.command("run", cls=VerbCommand)
-@click.argument("protocol", type=_FILE, metavar="PROTOCOL.toml")
-@click.option("-o", "--output", "folder", type=_FOLDER, metavar="FOLDER",
+@click.argument("protocol", type=FILE, metavar="PROTOCOL.toml")
+@click.option("-o", "--output", "folder", type=FOLDER, metavar="FOLDER",
               help="Where results are added; by default where the protocol says.")  # fmt: skip
-@click.option("--report", type=_FILE, metavar="FILE", help="Also write the report (.html).")
+@click.option("--report", type=FILE, metavar="FILE", help="Also write the report (.html).")
 @click.option("--check", is_flag=True, help="Only check the file and its inputs.")
 @click.option("--fingerprints", is_flag=True, help="Only print the [data.sha256] table of its inputs.")
 @shared_options.cautions_option
@@ -80,10 +78,7 @@ def run_command(
         outcome = run_protocol(
             written, folder=folder, report=report, cautions=cautions, progress=None if quiet else note
         )
-    if as_json:
-        print_json(outcome.to_json())
-    else:
-        print_page(outcome, wording=str)  # a protocol has settings, not options
+    print_page(outcome, as_json=as_json, wording=str)  # a protocol has settings, not options
     if quiet:
         return
     for path in outcome.paths.values():
@@ -98,7 +93,7 @@ def run_command(
     "--data", metavar="PATH", help="A MovieLens folder or a table of ratings; by default the demo world."
 )
 @shared_options.seed_option
-@click.option("-o", "--output", "folder", type=_FOLDER, metavar="FOLDER", show_default=True,
+@click.option("-o", "--output", "folder", type=FOLDER, metavar="FOLDER", show_default=True,
               default=Path("recsys-report"), help="Where NAME.md and NAME.png go.")  # fmt: skip
 @shared_options.quiet_option
 def study_command(*, name: str | None, data: str | None, seed: int, folder: Path, quiet: bool) -> None:

@@ -71,7 +71,7 @@ from recsys.errors import RecsysError, RecsysWarning, hush, warn
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=shared_options.FILE,
     metavar="FILE",
     help="Where the fused lists go (.csv, .parquet, .run, .inter, …); by default they are printed as CSV.",
 )
@@ -141,8 +141,7 @@ def fuse_command(
                 fused = fuse(runs, row.name, chosen, missing=missing, **_parameters(weights, settings))
     table = fused.to_frame()
     if output is None:
-        columns = table.to_dict("list")
-        print_csv(list(columns), zip(*columns.values(), strict=True))
+        print_csv(table.to_dict("list"))
     else:
         write_table(output, table)
         if not quiet:

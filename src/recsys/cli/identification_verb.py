@@ -11,17 +11,15 @@ import click
 from recsys.cli import shared_options
 from recsys.cli.error_messages import FAILED, note
 from recsys.cli.option_sections import VerbCommand
-from recsys.cli.output import check_target, print_json, print_page
-
-_FILE = click.Path(dir_okay=False, path_type=Path)
+from recsys.cli.output import check_target, print_page
 
 
 @click.command("identify", cls=VerbCommand)
 @click.argument("command", nargs=-1, metavar="[COMMAND …]")
 @click.option("-m", "--metric", default="ndcg", show_default=True, help="What it computes, without @k.")
-@click.option("--probes", "target", type=_FILE, metavar="FILE",
+@click.option("--probes", "target", type=shared_options.FILE, metavar="FILE",
               help="Write the questions, one per line as JSON, to be answered elsewhere.")  # fmt: skip
-@click.option("--answers", type=_FILE, metavar="FILE",
+@click.option("--answers", type=shared_options.FILE, metavar="FILE",
               help="Read answers given elsewhere: the same lines, each with a value.")  # fmt: skip
 @click.option("--tolerance", type=click.FloatRange(min=0, min_open=True),
               help="The largest difference; by default 1e-6, or half of the last decimal given.")  # fmt: skip
@@ -63,6 +61,6 @@ def identify_command(
     found = identify(
         None if answers is not None else words, metric, answers=answers, tolerance=tolerance, timeout=timeout
     )
-    print_json(found.to_json()) if as_json else print_page(found)
+    print_page(found, as_json=as_json)
     if not found:
         sys.exit(FAILED)

@@ -44,18 +44,33 @@ def print_result(
     if as_json:
         print_json(result.to_json())
     elif as_csv:
-        columns = result.to_frame("pandas").to_dict("list")  # with a group column where there are groups
-        print_csv(list(columns), zip(*columns.values(), strict=True), raw=raw)
+        print_csv(result.to_frame("pandas").to_dict("list"), raw=raw)  # with a column of groups if there are
         note_cautions(result, quiet=quiet)
     else:
         with screen():
             click.echo(result.to_text(intervals=intervals))
 
 
-def print_page(result: Any, *, err: bool = False, wording: Callable[[str], str] | None = None) -> None:
-    """Print a result, or a text, within the width of the terminal; `wording` of its notes as in `screen`."""
+def print_page(
+    result: Any,
+    *,
+    as_json: bool = False,
+    markdown: bool = False,
+    err: bool = False,
+    wording: Callable[[str], str] | None = None,
+) -> None:
+    """Print a result, or a text, within the width of the terminal; a result also as JSON or Markdown.
+
+    `wording` of its notes as in `screen`.
+    """
     from recsys.evaluation import tables
 
+    if as_json:
+        print_json(result.to_json())
+        return
+    if markdown:
+        click.echo(result.to_markdown())
+        return
     with screen(wording):
         text = result.to_text() if hasattr(result, "to_text") else tables.within_screen(str(result))
         click.echo(text, err=err)
@@ -90,16 +105,16 @@ def print_json(text: str) -> None:
     click.echo(escaped)
 
 
-def print_csv(names: Sequence[Any], rows: Iterable[Sequence[Any]], *, raw: bool = False) -> None:
-    """Print CSV; in a terminal without what the terminal would obey."""
+def print_csv(columns: Mapping[Any, Sequence[Any]], *, raw: bool = False) -> None:
+    """Print columns as CSV; in a terminal without what the terminal would obey."""
     from recsys.evaluation.tables import csv_text, printable
 
     if sys.stdout.isatty():
-        names, rows = (
-            [printable(str(name)) for name in names],
-            [[printable(cell) if isinstance(cell, str) else cell for cell in row] for row in rows],
-        )
-    click.echo(csv_text(names, rows, raw=raw), nl=False)
+        columns = {
+            printable(str(name)): [printable(cell) if isinstance(cell, str) else cell for cell in cells]
+            for name, cells in columns.items()
+        }
+    click.echo(csv_text(columns, zip(*columns.values(), strict=True), raw=raw), nl=False)
 
 
 def print_table(columns: Mapping[str, Sequence[Any]]) -> None:

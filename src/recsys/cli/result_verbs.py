@@ -13,11 +13,9 @@ import click
 from recsys.cli import shared_options
 from recsys.cli.error_messages import FAILED, note, print_warnings
 from recsys.cli.option_sections import VerbCommand
-from recsys.cli.output import check_target, print_csv, print_json, print_page
-from recsys.cli.shared_options import FileOptions, MetricOptions, chosen_conventions
+from recsys.cli.output import check_target, print_csv, print_page
+from recsys.cli.shared_options import FILE, FileOptions, MetricOptions, chosen_conventions
 from recsys.errors import FileError
-
-_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command("explain", cls=VerbCommand)
@@ -86,7 +84,7 @@ def explain_command(
 @click.option("--better", is_flag=True, help="Require that it is shown to be better.")
 @click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True,
               help="Of the one-sided bounds.")  # fmt: skip
-@click.option("--comment", type=_FILE, metavar="FILE",
+@click.option("--comment", type=FILE, metavar="FILE",
                 help="Write a Markdown comment on the change: verdict, table, what to do.")  # fmt: skip
 @click.option("--markdown", is_flag=True, help="Print Markdown.")
 @shared_options.json_option
@@ -128,10 +126,7 @@ def gate_command(
         decision = gate(load(new), load(against), margins, confidence=confidence)
     if comment is not None:
         write_text(comment, decision.to_markdown() + "\n")
-    if as_json:
-        print_json(decision.to_json())
-    else:
-        click.echo(decision.to_markdown()) if markdown else print_page(decision)
+    print_page(decision, as_json=as_json, markdown=markdown)
     if not decision.passed:
         sys.exit(FAILED)
 
@@ -152,19 +147,16 @@ def history_command(
     shared_options.refuse_both(json=as_json, csv=as_csv)
     nights = history(folder, list(metrics) or None, name=name)
     if as_csv:
-        cells = nights.to_frame().to_dict("list")
-        print_csv(list(cells), zip(*cells.values(), strict=True), raw=raw)
+        print_csv(nights.to_frame().to_dict("list"), raw=raw)
         for message in nights.skipped:
             note(f"skipped: {message}", head="warning")
-    elif as_json:
-        print_json(nights.to_json())
     else:
-        print_page(nights)
+        print_page(nights, as_json=as_json)
 
 
 @click.command("report", cls=VerbCommand)
 @click.argument("paths", nargs=-1, required=True, metavar="RESULT…")
-@click.option("-o", "--output", type=_FILE, metavar="FILE", default=Path("recsys-report") / "report.html",
+@click.option("-o", "--output", type=FILE, metavar="FILE", default=Path("recsys-report") / "report.html",
               show_default=True, help="Where to write it.")  # fmt: skip
 @click.option(
     "--baseline", metavar="NAME", help="The model the others are compared with; by default the first."

@@ -12,14 +12,13 @@ from recsys.cli import shared_options
 from recsys.cli.error_messages import note, print_warnings
 from recsys.cli.option_sections import VerbCommand
 from recsys.cli.output import check_target, print_page, print_result, progress_bar, write_per_user
-from recsys.cli.shared_options import FileOptions, MemoryOptions, MetricOptions, column_option
+from recsys.cli.shared_options import FILE, FileOptions, MemoryOptions, MetricOptions, column_option
 
 if TYPE_CHECKING:
     from recsys.ranks.sources import Factors
 
-_FILE = click.Path(dir_okay=False, path_type=Path)
 _per_user_option = click.option(
-    "--per-user", type=_FILE, metavar="FILE", help="Write one row per user: .csv, .tsv or .parquet."
+    "--per-user", type=FILE, metavar="FILE", help="Write one row per user: .csv, .tsv or .parquet."
 )
 _csv_option = click.option(
     "--csv", "as_csv", is_flag=True, help="Print CSV: metric, value, cases, all digits."
@@ -47,7 +46,7 @@ _csv_option = click.option(
 @click.option("--intervals", is_flag=True, help="Print every 95% interval, also those that take a while.")
 @_per_user_option
 @shared_options.memory_options
-@click.option("--save", type=_FILE, metavar="FILE",
+@click.option("--save", type=FILE, metavar="FILE",
               help="Keep the whole result (.json) for compare, gate, history and report.")  # fmt: skip
 @click.option("--name", metavar="MODEL",
               help="What --save and --per-user-to call the model, for history; by default the name of the "

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
@@ -23,6 +24,8 @@ from recsys.errors import ConventionError, check_choice
 if TYPE_CHECKING:
     from recsys.metrics.registry import Request
 
+FILE = click.Path(dir_okay=False, path_type=Path)
+FOLDER = click.Path(file_okay=False, path_type=Path)
 _NUMERIC_DECISIONS = ("relevant_from", "max_grade")
 _NOTE_WORDS = {
     "comments": "comment lines skipped",

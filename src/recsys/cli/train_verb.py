@@ -23,10 +23,9 @@ if TYPE_CHECKING:
     from recsys.models.trainable import Trainable
     from recsys.types import Interactions
 
-_FILE = click.Path(dir_okay=False, path_type=Path)
 _SUFFIXES = (".npz", ".safetensors")
 _output_option = click.option(
-    "-o", "--output", required=True, type=_FILE, metavar="FILE",
+    "-o", "--output", required=True, type=shared_options.FILE, metavar="FILE",
     help="Where the model goes: .npz or .safetensors.",
 )  # fmt: skip
 _reading_options = shared_options.combine_options(
@@ -274,16 +273,9 @@ def ncf_command(
     factors: int,
     layers: str,
     dropout: float,
-    epochs: int,
-    negatives: int,
-    batch: int,
-    learning_rate: float,
-    weight_decay: float,
     patience: int,
     metric: str,
     all_epochs: bool,
-    device: str,
-    seed: int,
     test: tuple[str, str] | None,
     user: str | None,
     item: str | None,
@@ -291,6 +283,7 @@ def ncf_command(
     ids: Literal["str", "int", "auto"],
     as_json: bool,
     quiet: bool,
+    **training: Any,  # what recsys.models.train takes
 ) -> None:
     """Train a network on the interactions in FILE and keep it in a file.
 
@@ -307,10 +300,6 @@ def ncf_command(
     except ValueError:
         raise click.UsageError(f"--layers {layers} is not a list of widths such as 64,32,16,8.") from None
     shapes: dict[str, dict[str, Any]] = {"mlp": deep, "neumf": {"factors": factors, **deep}}
-    training: dict[str, Any] = {
-        "epochs": epochs, "batch": batch, "negatives": negatives, "learning_rate": learning_rate,
-        "weight_decay": weight_decay, "device": device, "seed": seed,
-    }  # fmt: skip
     settings = {**shapes.get(kind, {"factors": factors}), **training}
 
     def fit_network(part: str, make: Callable[[str], Any]) -> Any:
@@ -328,8 +317,8 @@ def ncf_command(
             )  # fmt: skip
 
     def fit_new(part: str) -> Any:
-        shape = shapes.get(part, {"factors": factors})
-        return fit_network(part, lambda _: network(part, pairs.n_users, pairs.n_items, seed=seed, **shape))
+        shape = shapes.get(part, {"factors": factors}) | {"seed": training["seed"]}
+        return fit_network(part, lambda _: network(part, pairs.n_users, pairs.n_items, **shape))
 
     with print_warnings(quiet=quiet):
         history = _read_history(file, {"user": user, "item": item, "time": time}, ids=ids)

@@ -11,8 +11,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 
@@ -28,7 +27,7 @@ from recsys.errors import ColumnError, InputError, NoRowsError, NotDefinedError,
 from recsys.evaluation import tables
 from recsys.evaluation.cautions import Caution, comparison_cautions, silenced_codes
 from recsys.evaluation.engine import summarise
-from recsys.evaluation.results import Evaluation
+from recsys.evaluation.results import Evaluation, Reported
 from recsys.evaluation.uncertainty import estimate, group_jackknife, mean_column, needs_jackknife
 from recsys.metrics.registry import Request, check_same_decisions, parse_all
 from recsys.stats.comparison_table import (
@@ -49,10 +48,6 @@ from recsys.stats.resampling import POISSON_FROM, Progress, Rng, Scheme
 from recsys.stats.runs import merge_runs
 from recsys.stats.variance_reduction import read_user_tables
 from recsys.types import PerCase, cached_property
-
-if TYPE_CHECKING:
-    from recsys.report.methods import Methods, MethodsFacts
-    from recsys.report.page import ReportOptions
 
 _TWO_MODELS = "Such as recsys.compare({'old': old, 'new': new}, baseline='old')."
 Result = Evaluation | str | os.PathLike[str]
@@ -91,7 +86,7 @@ class CompareOptions(PairOptions, total=False):
     correction: Literal["holm", "bonferroni", "hochberg", "bh", "by", "max-t", "none"]
 
 
-class Comparison(tables.Tabled, Sequence[Row]):
+class Comparison(Reported, Sequence[Row]):
     """One row per model and metric, each with its verdict; prints as a table."""
 
     def __init__(
@@ -192,32 +187,6 @@ class Comparison(tables.Tabled, Sequence[Row]):
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
-
-    def report(self, path: str | os.PathLike[str], **options: Unpack[ReportOptions]) -> Path:
-        """Write an HTML report, making its folder; see recsys.report.write_report for further arguments."""
-        from recsys.report.page import write_report
-
-        return write_report(path, self, **options)
-
-    def methods(self, **facts: Unpack[MethodsFacts]) -> Methods:
-        """A methods paragraph for a paper, with BibTeX; data= and split= say what is not known here."""
-        from recsys.report.methods import methods_paragraph
-
-        return methods_paragraph(self, **facts)
-
-    @property
-    def plot(self) -> Any:
-        """Its pictures as matplotlib Axes: plot.forest(), .winloss(), .duel(), .tradeoff(x), .bars()."""
-        from recsys.report.accessors import ComparisonPictures
-
-        return ComparisonPictures(self, "figures")
-
-    @property
-    def chart(self) -> Any:
-        """The same pictures as Vega-Lite charts, which notebooks draw: chart.forest() and so on."""
-        from recsys.report.accessors import ComparisonPictures
-
-        return ComparisonPictures(self, "charts")
 
     def to_frame(self, kind: str = "pandas") -> Any:
         """Every number of every row as a pandas, polars or arrow table."""

@@ -45,7 +45,40 @@ _QUICK_VALUES = 10_000_000  # of so many values the intervals are computed withi
 _OVERALL = object()  # the row of all groups together, which no label equals
 
 
-class Evaluation(tables.Tabled, Mapping[str, float]):
+class Reported(tables.Tabled):
+    """A result that reports are made of: an evaluation, or a comparison."""
+
+    def report(self, path: str | os.PathLike[str], **options: Unpack[ReportOptions]) -> Path:
+        """Write an HTML report, making its folder; see recsys.report.write_report for further arguments."""
+        from recsys.report.page import write_report
+
+        return write_report(path, self, **options)
+
+    def methods(self, **facts: Unpack[MethodsFacts]) -> Methods:
+        """A methods paragraph for a paper, with BibTeX; data= and split= say what is not known here."""
+        from recsys.report.methods import methods_paragraph
+
+        return methods_paragraph(self, **facts)
+
+    @property
+    def plot(self) -> Any:
+        """Its pictures as matplotlib Axes: plot.bars(), .curve(), .distribution(), .strata().
+
+        Those of a comparison have plot.forest(), .winloss(), .duel() and .tradeoff(x), too.
+        """
+        from recsys.report.accessors import pictures_of
+
+        return pictures_of(self, "figures")
+
+    @property
+    def chart(self) -> Any:
+        """The same pictures as Vega-Lite charts, which notebooks draw: chart.bars() and so on."""
+        from recsys.report.accessors import pictures_of
+
+        return pictures_of(self, "charts")
+
+
+class Evaluation(Reported, Mapping[str, float]):
     """{metric: value} with per-case values, conventions and counts behind it.
 
     >>> import recsys
@@ -431,32 +464,6 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
                 hint="Evaluate the lists again with the other conventions.",
             )
         return self._reevaluate(Conventions.of(conventions))
-
-    def report(self, path: str | os.PathLike[str], **options: Unpack[ReportOptions]) -> Path:
-        """Write an HTML report, making its folder; see recsys.report.write_report for further arguments."""
-        from recsys.report.page import write_report
-
-        return write_report(path, self, **options)
-
-    def methods(self, **facts: Unpack[MethodsFacts]) -> Methods:
-        """A methods paragraph for a paper, with BibTeX; data= and split= say what is not known here."""
-        from recsys.report.methods import methods_paragraph
-
-        return methods_paragraph(self, **facts)
-
-    @property
-    def plot(self) -> Any:
-        """Its pictures as matplotlib Axes: plot.bars(), plot.curve(), plot.distribution(), plot.strata()."""
-        from recsys.report.accessors import EvaluationPictures
-
-        return EvaluationPictures(self, "figures")
-
-    @property
-    def chart(self) -> Any:
-        """The same pictures as Vega-Lite charts, which notebooks draw: chart.curve() and so on."""
-        from recsys.report.accessors import EvaluationPictures
-
-        return EvaluationPictures(self, "charts")
 
     def to_dict(self) -> dict[str, float]:
         return dict(self.overall)

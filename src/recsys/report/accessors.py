@@ -200,3 +200,9 @@ class ComparisonPictures(EvaluationPictures):
             models = f"{row.model} – {row.baseline}" if bases else row.model  # noqa: RUF001
             labelled[f"{models} · {row.metric}" if metrics else models] = row
         return labelled
+
+
+def pictures_of(result: Any, renderer: str) -> EvaluationPictures:
+    """The pictures of an evaluation or of a comparison; `renderer` is charts or figures."""
+    kind = ComparisonPictures if isinstance(result, Comparison) else EvaluationPictures
+    return kind(result, renderer)
