@@ -44,6 +44,7 @@ __all__ = [
     "TieWarning",
     "TunedOnItselfWarning",
     "UnknownNameError",
+    "came_as",
     "check_choice",
     "hush",
     "needs_extra",
@@ -125,6 +126,11 @@ def _rebuild(kind: type[RecsysError], message: str, state: dict[str, Any]) -> Re
 
 class InputError(RecsysError, ValueError):
     """A table, list or array that cannot be evaluated as it is."""
+
+
+def came_as(what: str, value: object, *, hint: str | None = None, table: str | None = None) -> InputError:
+    """An InputError about a value of a type that cannot be read; `what` says what it was to be."""
+    return InputError(f"{what} came as {type(value).__name__}.", hint=hint, table=table)
 
 
 class IdTypeError(InputError, TypeError):

@@ -31,7 +31,7 @@ from recsys.cli.bench_plan import (
 )
 from recsys.comparison.compare import Comparison, compare
 from recsys.conventions.decisions import Conventions
-from recsys.errors import InputError, MissingExtraError, RecsysError, TieWarning, check_choice, hush
+from recsys.errors import InputError, MissingExtraError, RecsysError, TieWarning, came_as, check_choice, hush
 from recsys.evaluation import tables
 from recsys.evaluation.cautions import Caution
 from recsys.evaluation.evaluate import evaluate, recommend
@@ -468,7 +468,7 @@ def _baseline_names(baselines: Sequence[str] | None, models: Mapping[str, Any] |
     if baselines is not None:
         names = [BASELINE, *check_choices("baseline", baselines, names)]
     if not isinstance(models, Mapping | None):
-        raise InputError(f"models came as {type(models).__name__}.", hint="Pass {name: model}.")
+        raise came_as("models", models, hint="Pass {name: model}.")
     for name in models or ():
         if not isinstance(name, str):
             raise InputError(f"a model is called {name!r}.", hint="Name models by text: {name: model}.")

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from recsys.conventions.decisions import AnyConventions, Conventions, relevant
-from recsys.errors import InputError, TieWarning, TunedOnItselfWarning, hush, verb, warn
+from recsys.errors import InputError, TieWarning, TunedOnItselfWarning, came_as, hush, verb, warn
 from recsys.evaluation.digests import digest
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.run import columns_for, load_interactions
@@ -140,7 +140,7 @@ def tune_fusion(
     if row.trials is not None:
         candidates = row.trials(pool.n_runs) if trials is None else fusion.as_list(trials)
         if not isinstance(candidates, list | tuple):
-            raise InputError(f"trials came as {type(trials).__name__}.", hint=f"Pass a list of {row.tuned}.")
+            raise came_as("trials", trials, hint=f"Pass a list of {row.tuned}.")
     sign = -1.0 if request.metric.better == "lower" else 1.0
     trained: list[Any] | None = None
     best: tuple[float, dict[str, Any]] | None = None

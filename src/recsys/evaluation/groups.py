@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
-from recsys.errors import InputError, NotDefinedError, UnknownNameError
+from recsys.errors import InputError, NotDefinedError, UnknownNameError, came_as
 from recsys.evaluation.engine import exposures, measure, summarise
 from recsys.evaluation.options import look_up
 from recsys.inputs.timestamps import to_seconds
@@ -270,9 +270,7 @@ def masks_by_label(ids: Array, by: Mapping[Any, Any] | Callable[[Any], Any]) -> 
     """Which cases belong to each group, groups in order."""
     keyed = hasattr(by, "items") and hasattr(by, "__getitem__")
     if not keyed and not callable(by):
-        raise InputError(
-            f"by= came as {type(by).__name__}.", hint="Pass {user: group}, or a function of the user id."
-        )
+        raise came_as("by=", by, hint="Pass {user: group}, or a function of the user id.")
     labels = [look_up(by, i, "by") if keyed else by(i) for i in ids.tolist()]  # type: ignore[arg-type, operator]
     for label in labels:
         if not _is_label(label):

@@ -14,7 +14,7 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from recsys.errors import InputError
+from recsys.errors import InputError, came_as
 from recsys.inputs.ids import IdKind, encode, ids_to_array
 from recsys.ranks.ranked_truth import RankedTruth
 from recsys.types import Array, Float
@@ -200,9 +200,7 @@ def read_weight(values_by_id: Mapping[Any, float], name: Any, what: str) -> floa
 def look_up(values_by_id: Mapping[Any, Any], name: Any, what: str) -> Any:
     """The value of one id; `what` is the keyword that brought the values."""
     if not hasattr(values_by_id, "items"):
-        raise InputError(
-            f"{what} came as {type(values_by_id).__name__}.", hint="Pass a dict with an entry for every id."
-        )
+        raise came_as(what, values_by_id, hint="Pass a dict with an entry for every id.")
     key = name.item() if isinstance(name, np.generic) else name
     try:
         return values_by_id[key]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
-from recsys.errors import InputError, MergeError, RecsysError
+from recsys.errors import InputError, MergeError, RecsysError, came_as
 from recsys.evaluation.bounds import Bounds, Limits
 from recsys.evaluation.engine import summarise
 from recsys.evaluation.groups import masks_by_label
@@ -145,15 +145,11 @@ def parse_ratings(metrics: Metrics) -> list[Request]:
     if isinstance(names, str):
         names = SETS.get(names) or split_names(names)
     if hasattr(names, "shape"):
-        raise InputError(
-            f"metrics= came as {type(metrics).__name__}.", hint='Name metrics, such as ["rmse", "mae"].'
-        )
+        raise came_as("metrics=", metrics, hint='Name metrics, such as ["rmse", "mae"].')
     try:
         requests = {str(r): r for r in [Request.parse(text, lookup_rating) for text in names]}
     except TypeError:
-        raise InputError(
-            f"metrics= came as {type(metrics).__name__}.", hint='Name metrics, such as ["rmse", "mae"].'
-        ) from None
+        raise came_as("metrics=", metrics, hint='Name metrics, such as ["rmse", "mae"].') from None
     if not requests:
         raise InputError("no metric was asked for.", hint='Ask for one, such as "rmse".')
     return list(requests.values())
@@ -315,9 +311,7 @@ def read_predictions(
     ids = ("user",) if len(held) == 2 else ("user", "item")
     roles = ("case", "user", "item", *held)
     if columns is not None and not isinstance(columns, Mapping):
-        raise InputError(
-            f"columns came as {type(columns).__name__}.", hint='Pass {"prediction": "p", "actual": "stars"}.'
-        )
+        raise came_as("columns", columns, hint='Pass {"prediction": "p", "actual": "stars"}.')
     known = {role: name for role, name in (columns or {}).items() if role in roles}
     found = find_columns(list(frame.columns), roles, known, table, needed=(*ids, *held))
     cases, case = encode_column(frame, found.get("case", found.get("user", "")), table)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from recsys.conventions.decisions import AnyConventions, Conventions
-from recsys.errors import IdTypeError, InputError, NotDefinedError, UnknownNameError, verb
+from recsys.errors import IdTypeError, InputError, NotDefinedError, UnknownNameError, came_as, verb
 from recsys.evaluation.engine import measure, summarise, value_without_truth
 from recsys.evaluation.options import check_flag, check_n_items
 from recsys.evaluation.run import negative_pairs, pooled_pairs
@@ -132,9 +132,7 @@ def _id_list(ids: Any, what: str) -> list[Any]:
     elif one_row and isinstance(ids, Iterable):
         values = list(ids)
     if not isinstance(values, list):
-        raise InputError(
-            f"the {what} came as {type(ids).__name__}.", hint="Pass item ids: [3, 8, 10], or a 1-D array."
-        )
+        raise came_as(f"the {what}", ids, hint="Pass item ids: [3, 8, 10], or a 1-D array.")
     return values
 
 

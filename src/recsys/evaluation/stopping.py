@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
-from recsys.errors import InputError, NotDefinedError, TieWarning, hush
+from recsys.errors import InputError, NotDefinedError, TieWarning, came_as, hush
 from recsys.evaluation.engine import merge, warn_of_ties
 from recsys.metrics.registry import Request, check_same_decisions
 from recsys.stats.inference_results import Interval, check_confidence, is_number, is_whole
@@ -78,9 +78,7 @@ class StopWhen:
         ):
             raise InputError(f"metrics={self.metrics!r} are no names.", hint='Try metrics=["ndcg@10"].')
         if self.against is not None and not hasattr(self.against, "per_case"):
-            raise InputError(
-                f"against= came as {type(self.against).__name__}.", hint="Pass what recsys.evaluate returned."
-            )
+            raise came_as("against=", self.against, hint="Pass what recsys.evaluate returned.")
         if self.against is not None and self.threshold is not None:
             raise InputError("a threshold is for one model; against= is between two.")
 

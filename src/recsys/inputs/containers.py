@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.errors import InputError
+from recsys.errors import InputError, came_as
 from recsys.inputs.ids import (
     encode,
     ids_from_sequence,
@@ -107,9 +107,7 @@ def rows_of_container(data: Any, *, ordered: bool, table: str) -> Rows:
         entries = list(data)
         ids, codes = _row_number_ids(len(entries))
     else:
-        raise InputError(
-            f"{table} came as {type(data).__name__}.", table=table, hint=f"Expected {_EXPECTED}."
-        )
+        raise came_as(table, data, table=table, hint=f"Expected {_EXPECTED}.")
     if len(entries) == 0:
         raise InputError(f"{table} is empty.", table=table, hint=f"Expected {_EXPECTED}.")
     flat, sizes, values_column = _flatten(entries, ids.values[codes], ordered=ordered, table=table)

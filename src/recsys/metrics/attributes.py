@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.errors import ColumnError, InputError, NotDefinedError, RecsysWarning, warn
+from recsys.errors import ColumnError, InputError, NotDefinedError, RecsysWarning, came_as, warn
 from recsys.inputs import read_interactions, read_lists
 from recsys.inputs.containers import as_array
 from recsys.inputs.ids import (
@@ -73,9 +73,7 @@ def read_table(data: Any, *, table: str) -> Table:
         data = data.reset_index()
     frame = as_frame(data)
     if not isinstance(frame, nw.DataFrame):
-        raise InputError(
-            f"{table} came as {type(data).__name__}.", table=table, hint=f"Expected {_FORMS[table]}."
-        )
+        raise came_as(table, data, table=table, hint=f"Expected {_FORMS[table]}.")
     role = table[:-1]
     names = [n for n in frame.columns if str(n).replace("_", "").lower() in ROLES[role]]
     if len(names) != 1:
@@ -356,11 +354,7 @@ class ItemFacts:
         table = self.context.popularity
         if table is not None:
             return self._align(table.ids, table.columns["popularity"], 0.0)
-        return self._align(self.train.items, self._train_counts.astype(np.float64), 0.0)
-
-    @cached_property
-    def _train_counts(self) -> Int:
-        return np.bincount(self.train.codes, minlength=len(self.train.items))
+        return self._align(self.train.items, self.train.item_counts.astype(np.float64), 0.0)
 
     @cached_property
     def events(self) -> Float:
@@ -396,7 +390,7 @@ class ItemFacts:
     def all_popularities(self) -> Array:
         """The popularity of every item that has one, in no particular order."""
         table = self.context.popularity
-        return self._train_counts if table is None else table.columns["popularity"]
+        return self.train.item_counts if table is None else table.columns["popularity"]
 
     @cached_property
     def popularity_percentile(self) -> Float:
@@ -517,7 +511,7 @@ def parse_labels(cell: Any) -> list[str]:
     parts = list(cell) if is_list else [cell]
     for part in parts:
         if getattr(part, "ndim", 0) > 0:
-            raise InputError(f"a label came as {type(part).__name__}.", hint="A label is a text or a number.")
+            raise came_as("a label", part, hint="A label is a text or a number.")
     return sorted({str(part) for part in parts})
 
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from recsys.comparison.history import Night, ResultHistory, decisions_of, result_paths
-from recsys.errors import InputError, RecsysError
+from recsys.errors import InputError, RecsysError, came_as
 from recsys.evaluation import tables
 from recsys.evaluation.asked import Asked
 from recsys.evaluation.result_files import document_of, fingerprint
@@ -403,10 +403,7 @@ def _in_memory(results: Any) -> list[tuple[str, Evaluation]]:
             return []
     for name, result in named:
         if not isinstance(result, Evaluation):
-            raise InputError(
-                f"{name} came as {type(result).__name__}.",
-                hint="Pass a folder, paths, evaluations, or {name: evaluation}.",
-            )
+            raise came_as(name, result, hint="Pass a folder, paths, evaluations, or {name: evaluation}.")
     return named
 
 

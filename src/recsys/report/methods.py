@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypedDict
 import recsys
 from recsys.comparison.compare import Comparison
 from recsys.conventions.decisions import Conventions, describe
-from recsys.errors import FileError, InputError, NoRowsError
+from recsys.errors import FileError, InputError, NoRowsError, came_as
 from recsys.evaluation import tables
 from recsys.evaluation.result_files import document_of, run_facts
 from recsys.evaluation.results import Evaluation
@@ -290,9 +290,8 @@ def _split_sentence(split: Any) -> str:
         return f"It was split into training and test data {split.rstrip('.')}."
     manifest = split if isinstance(split, Mapping) else getattr(split, "manifest", None)
     if not isinstance(manifest, Mapping) or "how" not in manifest:
-        raise InputError(
-            f"the split came as {type(split).__name__}.",
-            hint="Pass what recsys.split returned, its manifest, or your own words.",
+        raise came_as(
+            "the split", split, hint="Pass what recsys.split returned, its manifest, or your own words."
         )
     settings = ", ".join(f"{name}={value}" for name, value in manifest["parameters"].items())
     rows = manifest["counts"]["rows"].items()

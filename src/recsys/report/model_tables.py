@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations, product
 from typing import Any
 
 from recsys.report.decision import correction_words, effect_name
 from recsys.report.html_tables import Cell, Forest, HtmlTable, cell, table_of_rows
 from recsys.report.report_data import ReportData, verdict_word
 from recsys.report.section_numbers import (
+    GroupRow,
     Triple,
     all_strata,
     group_row,
@@ -189,11 +191,9 @@ def comparisons(data: ReportData) -> list[HtmlTable]:
     ]
     tables = [_comparison_table(data, "comparison", "Every comparison in full", against)]
     if len(data.names) > 2 and data.metric in metrics:
-        names = data.names
         pairs = [
             data.rows[a, b, data.metric]
-            for i, a in enumerate(names)
-            for b in names[i + 1 :]
+            for a, b in combinations(data.names, 2)
             if (a, b, data.metric) in data.rows
         ]
         tables.append(_comparison_table(data, "pairs", f"Every pair of models on {data.metric}", pairs))
@@ -267,10 +267,9 @@ def selection(data: ReportData) -> dict[str, Any]:
     for m in data.metrics:
         request = data.requests[m]
         rows: list[Any] = []
-        for model in names if m in chosen else ():
-            for base in names:
-                row = data.rows.get((model, base, m))
-                rows.append(None if row is None else _numbers(row, verdict_shown(data, row), words))
+        for model, base in product(names, repeat=2) if m in chosen else ():
+            row = data.rows.get((model, base, m))
+            rows.append(None if row is None else _numbers(row, verdict_shown(data, row), words))
         metrics.append({
             "name": m, "family": m.rsplit("@", 1)[0] if request.k is not None else m, "k": request.k,
             "beyond": data.is_beyond_accuracy(m),
@@ -292,25 +291,9 @@ def _groups(data: ReportData) -> list[dict[str, Any]]:
     groups = []
     for stratum in all_strata(data):
         for label, mask in stratum.masks.items():
-            pairs = {
-                (a, b): group_row(data, a, b, mask)
-                for i, a in enumerate(data.names)
-                for b in data.names[i + 1 :]
-            }
-            rows: list[Any] = []
-            for model in data.names:
-                for base in data.names:
-                    won = pairs.get((model, base))
-                    lost = pairs.get((base, model))
-                    if won is not None:
-                        gap, counts = won.difference, (won.wins, won.ties, won.losses)
-                    elif lost is not None:
-                        gap = (-lost.difference[0], -lost.difference[2], -lost.difference[1])
-                        counts = (lost.losses, lost.ties, lost.wins)
-                    else:
-                        rows.append(None)
-                        continue
-                    rows.append([None, None, None, *map(_as_shown, gap), None, None, *counts, None])
+            pairs = {(a, b): group_row(data, a, b, mask) for a, b in combinations(data.names, 2)}
+            pairs |= {(b, a): row.turned for (a, b), row in pairs.items()}
+            rows = [_group_numbers(pairs.get(pair)) for pair in product(data.names, repeat=2)]
             values = [stratum.values[n][label] for n in data.names]
             order = sorted(range(len(values)), key=lambda i: -data.merit(values[i][0], data.metric))
             groups.append({
@@ -318,6 +301,13 @@ def _groups(data: ReportData) -> list[dict[str, Any]]:
                 "values": [[_as_shown(v) for v in value] for value in values], "rows": rows,
             })  # fmt: skip
     return groups
+
+
+def _group_numbers(row: GroupRow | None) -> list[Any] | None:
+    if row is None:
+        return None
+    counts = (row.wins, row.ties, row.losses)
+    return [None, None, None, *map(_as_shown, row.difference), None, None, *counts, None]
 
 
 def _numbers(row: Row, word: str, words: list[str]) -> list[Any]:

@@ -16,7 +16,7 @@ import numpy as np
 from recsys.comparison.compare import Comparison, compare
 from recsys.comparison.history import ResultHistory
 from recsys.conventions.decisions import relevant
-from recsys.errors import InputError, RecsysError, UnknownNameError, check_choice, hush
+from recsys.errors import InputError, RecsysError, UnknownNameError, came_as, check_choice, hush
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.uncertainty import needs_jackknife
 from recsys.inputs import read_interactions, read_lists
@@ -490,14 +490,12 @@ def findings_of(audit: Any) -> list[dict[str, Any]]:
         return []
     findings = audit.get("findings") if isinstance(audit, Mapping) else audit
     if isinstance(findings, str) or not isinstance(findings, Sequence):
-        raise InputError(f"audit came as {type(audit).__name__}.", hint="Pass what recsys.audit returned.")
+        raise came_as("audit", audit, hint="Pass what recsys.audit returned.")
     rows = []
     for finding in findings:
         fields = vars(finding) if isinstance(finding, Finding) else finding
         if not isinstance(fields, Mapping):
-            raise InputError(
-                f"a finding came as {type(finding).__name__}.", hint="Expected name, severity, count, todo."
-            )
+            raise came_as("a finding", finding, hint="Expected name, severity, count, todo.")
         severity = fields.get("severity", "note")
         check_choice("severity", severity, _SEVERITIES)
         rows.append(

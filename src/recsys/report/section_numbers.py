@@ -64,6 +64,12 @@ class GroupRow(NamedTuple):
     ties: int
     losses: int
 
+    @property
+    def turned(self) -> GroupRow:
+        """The same seen from the other model."""
+        gap, low, high = self.difference
+        return GroupRow((-gap, -high, -low), self.losses, self.ties, self.wins)
+
 
 def value_with_interval(data: ReportData, name: str, metric: str) -> Triple:
     """A model's value and the ends of its 95% interval, NaN where there is none; computed once per report."""
@@ -280,16 +286,14 @@ def places(lists: Lists) -> Int:
 def popularity(train: Interactions, items: Ids) -> Int:
     """The number of users of each item in train."""
     train.items.same_kind(items, what="item")
-    counts = np.bincount(train.codes, minlength=len(train.items))
     codes = train.items.code_of(items.values)
-    return np.where(codes >= 0, counts[codes] if len(counts) else 0, 0)
+    return np.where(codes >= 0, train.item_counts[codes] if len(train.items) else 0, 0)
 
 
 def _popularity_group(train: Interactions, items: Ids) -> Int:
     """The place in _GROUPS of each item."""
-    train_counts = np.bincount(train.codes, minlength=len(train.items))
-    in_head = popular_head(train_counts)
-    least = train_counts[in_head].min() if in_head.any() else np.iinfo(np.int64).max
+    in_head = popular_head(train.item_counts)
+    least = train.item_counts[in_head].min() if in_head.any() else np.iinfo(np.int64).max
     counts = popularity(train, items)
     return np.where(counts >= least, 0, np.where(counts > 0, 1, 2))
 

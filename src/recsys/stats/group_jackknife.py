@@ -28,7 +28,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from recsys.errors import InputError
+from recsys.errors import InputError, came_as
 from recsys.stats.inference_results import (
     Estimate,
     Interval,
@@ -356,7 +356,7 @@ def catalogue_jackknife(
     """The jackknife of statistic(total exposure), from exposure counts (groups x items)."""
     counts = _check_exposure(exposure)
     if not callable(statistic):
-        raise InputError(f"statistic came as {type(statistic).__name__}.", hint="Pass a function.")
+        raise came_as("statistic", statistic, hint="Pass a function.")
     total = counts.sum(axis=0)
     return jackknife(
         lambda left_out: statistic(total - counts[left_out].sum(axis=0)), _group_sizes(counts, sizes)

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from recsys.errors import InputError, RecsysWarning, check_choice, hush, warn
+from recsys.errors import InputError, RecsysWarning, came_as, check_choice, hush, warn
 from recsys.types import Float, PValue
 
 Alternative = Literal["two-sided", "greater", "less"]
@@ -35,7 +35,7 @@ def check_choices(what: str, values: Any, allowed: Iterable[str]) -> list[str]:
 def one_or_several(what: str, values: Any, hint: str) -> list[Any]:
     """A list of one text or of several; an error if it can be neither, such as a number or a matrix."""
     if not isinstance(values, Iterable) or getattr(values, "ndim", 1) != 1:
-        raise InputError(f"{what}s came as {type(values).__name__}.", hint=hint)
+        raise came_as(f"{what}s", values, hint=hint)
     return [values] if isinstance(values, str) else [*values]
 
 

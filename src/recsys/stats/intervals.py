@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from recsys.errors import InputError, check_choice
+from recsys.errors import InputError, came_as, check_choice
 from recsys.kernels.exact_sums import exact_sum
 from recsys.stats.inference_results import (
     Estimate,
@@ -339,7 +339,7 @@ def statistic_interval(
     """
     check_choice("bootstrap interval", method, ("percentile", "bca"))
     if not callable(statistic):
-        raise InputError(f"statistic came as {type(statistic).__name__}.", hint="Pass a function.")
+        raise came_as("statistic", statistic, hint="Pass a function.")
     check_confidence(confidence)
     check_resamples(n_resamples)
     limits = (-math.inf, math.inf) if bounds is None else check_bounds(bounds)

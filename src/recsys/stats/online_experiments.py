@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from recsys.errors import ColumnError, IdTypeError, InputError, UnknownNameError, check_choice
+from recsys.errors import ColumnError, IdTypeError, InputError, UnknownNameError, came_as, check_choice
 from recsys.inputs.frames import as_frame, column_array
 from recsys.stats.inference_results import (
     Interval,
@@ -199,9 +199,7 @@ def ab(
         )
     log = frame if isinstance(frame, Mapping) else as_frame(frame)
     if log is None:
-        raise InputError(
-            f"the log came as {type(frame).__name__}.", hint="Pass a table or a dict of columns."
-        )
+        raise came_as("the log", frame, hint="Pass a table or a dict of columns.")
     units, arms, assigned, notes = _assignment(log, unit, variant, mixed)
     control_index = 0
     if control is not None:
@@ -245,7 +243,7 @@ def _sample_ratio(arms: list[str], assigned: npt.NDArray[np.int64], shares: Any)
     planned_shares: dict[str, Any] = dict.fromkeys(arms, 1.0)
     if shares is not None:
         if not isinstance(shares, Mapping) or not all(map(is_number, shares.values())):
-            raise InputError(f"shares came as {type(shares).__name__}.", hint="Pass {variant: number}.")
+            raise came_as("shares", shares, hint="Pass {variant: number}.")
         planned_shares = {str(name): float(share) for name, share in shares.items()} or planned_shares
     if set(planned_shares) != set(arms) or not all(0 < share < math.inf for share in planned_shares.values()):
         raise InputError(

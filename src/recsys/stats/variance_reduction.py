@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recsys.errors import ColumnError, IdTypeError, InputError, UnknownNameError
+from recsys.errors import ColumnError, IdTypeError, InputError, UnknownNameError, came_as
 from recsys.metrics.attributes import read_table
 from recsys.stats.inference_results import (
     Estimate,
@@ -201,10 +201,7 @@ def post_stratified(
     y = _finite_vector(values, "values")
     given: Any = strata
     if isinstance(given, Mapping) or not hasattr(given, "__len__") or getattr(given, "ndim", 1) == 0:
-        raise InputError(
-            f"strata came as {type(given).__name__}.",
-            hint="Pass one label per value, in the order of values.",
-        )
+        raise came_as("strata", given, hint="Pass one label per value, in the order of values.")
     labels = given.tolist() if hasattr(given, "tolist") else list(given)
     if len(labels) != len(y):
         raise InputError(
@@ -232,10 +229,7 @@ def post_stratified(
 def known_shares(labels: Array, shares: Mapping[object, float]) -> Float:
     """Shares in the order of the strata seen; both must name the same strata."""
     if not isinstance(shares, Mapping):
-        raise InputError(
-            f"shares came as {type(shares).__name__}.",
-            hint="Pass {stratum: share}, such as {'new': 0.3, 'old': 0.7}.",
-        )
+        raise came_as("shares", shares, hint="Pass {stratum: share}, such as {'new': 0.3, 'old': 0.7}.")
     names = labels.tolist()
     if set(names) != {name for name, share in shares.items() if share != 0}:
         raise InputError(

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.errors import InputError, check_choice
+from recsys.errors import InputError, came_as, check_choice
 from recsys.inputs.containers import as_array
 from recsys.inputs.ids import encode_ints
 from recsys.ranks.ranked_truth import CountedTruth
@@ -313,7 +313,7 @@ def read_candidates(data: Any) -> Candidates:
     if isinstance(candidates, Candidates):
         return candidates
     if isinstance(data, str | bytes | dict | type) or hasattr(data, "tocsr") or hasattr(data, "lazy"):
-        raise InputError(f"the test set came as {type(data).__name__}.", hint=_ENTRY_HINT)
+        raise came_as("the test set", data, hint=_ENTRY_HINT)
     indexed = hasattr(data, "__getitem__")
     if not isinstance(data, Iterable) and not indexed:
         raise InputError(

@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.errors import InputError, UnknownNameError, check_choice
+from recsys.errors import InputError, UnknownNameError, came_as, check_choice
 from recsys.kernels.keyed_random import check_seed
 from recsys.stats.inference_results import (
     check_choices,
@@ -157,9 +157,7 @@ def estimate_all(
     try:
         rank_metrics = [parse_rank_metric(m) for m in ([metrics] if isinstance(metrics, str) else metrics)]
     except TypeError:
-        raise InputError(
-            f"metrics came as {type(metrics).__name__}.", hint='Pass some, such as ["hit@10", "auc"].'
-        ) from None
+        raise came_as("metrics", metrics, hint='Pass some, such as ["hit@10", "auc"].') from None
     results_by_metric: dict[str, dict[str, SampledEstimate]] = {str(metric): {} for metric in rank_metrics}
     options: dict[str, Any] = {"confidence": confidence, "seed": seed, "gamma": gamma, "prior": prior}
     for method in check_choices("method", methods, METHODS):

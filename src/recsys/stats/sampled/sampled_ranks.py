@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recsys.conventions.decisions import Conventions, Discount, Gain
-from recsys.errors import CutoffError, InputError, NotDefinedError, check_choice
+from recsys.errors import CutoffError, InputError, NotDefinedError, came_as, check_choice
 from recsys.metrics import Metric, Terms, lookup
 from recsys.metrics.readings import Reading
 from recsys.stats.inference_results import is_number, to_floats
@@ -57,7 +57,7 @@ def parse_rank_metric(metric: Any) -> RankMetric:
     if hasattr(metric, "metric") and hasattr(metric, "own_params"):
         return RankMetric(metric.metric, metric.k, tuple(metric.own_params.items()))
     if not isinstance(metric, str):
-        raise InputError(f"the metric came as {type(metric).__name__}.", hint='Write "ndcg@10".')
+        raise came_as("the metric", metric, hint='Write "ndcg@10".')
     name, separator, cutoff = metric.partition("@")
     registered, preset = lookup(name.strip())
     if separator and not cutoff.strip().isdigit():
@@ -298,7 +298,7 @@ class Cases:
         if n == 0:
             raise InputError("there are no sampled ranks.")
         if not isinstance(replacement, bool | np.bool_):
-            raise InputError(f"replacement came as {type(replacement).__name__}.", hint="Pass True or False.")
+            raise came_as("replacement", replacement, hint="Pass True or False.")
         cases = cls(
             above,
             np.ones(n, dtype=np.int64) if tied is None else whole_numbers(tied, "tied", n),
