@@ -159,7 +159,7 @@ def test_the_options_of_a_report_are_those_of_its_function():
 def test_every_extra_named_in_an_error_has_the_package():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
     calls = [
-        re.findall(r'MissingExtraError\("([^"]+)", "([^"]+)"', file.read_text("utf-8"))
+        re.findall(r'(?:MissingExtraError|needs_extra)\("([^"]+)", "([^"]+)"', file.read_text("utf-8"))
         for file in (ROOT / "src").rglob("*.py")
     ]
     named = {pair for found in calls for pair in found}

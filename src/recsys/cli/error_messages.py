@@ -37,9 +37,8 @@ _OPTION_WORDING: tuple[tuple[str, str], ...] = (
     (r"\brecsys\.(compare|explain)(\(a, b\))?(?= says)", r"`recsys \1`"),
     (r"\bcomplete=True", "--complete"),
     (r"\bcatalogue= ?\([^)]*\)", "--catalogue N"),
-    (r", for example with \.astype\(str\); recsys\.read_file[^.]*", ""),
-    (r"\bids='(\w+)'", r"--ids \1"),
-    (r"\b(format|encoding)='([\w-]+)'", r"--\1 \2"),
+    (r", for example with \.astype\(str\)(; recsys\.read_file[^.]*)?", ""),
+    (r"\b(ids|format|encoding|short|unit)='([\w-]+)'", r"--\1 \2"),
     # Not within a metric's parentheses: "ndcg(gain=exp2)@10" is what one types here, too.
     (rf"(?<!\()(?<!--set )\b({_DECISION_NAMES})='?([\w.]+)'?", r"--set \1=\2"),
     (r"\b(user|item)_ids=", r"--\1-ids"),
@@ -65,27 +64,24 @@ _OPTION_WORDING: tuple[tuple[str, str], ...] = (
     (r"recsys\.tune_fusion\(runs, truth[^)]*\) finds it", "--tune-on FILE … --truth FILE finds it"),
     (r'\b(missing|norm)="([\w-]+)"', r"--\1 \2"),
     (r"\bbad_rows='(\w+)'", r"--bad-rows \1"),
-    (r"\b(short|unit)='(\w+)'", r"--\1 \2"),
     (r", or (covariate_means|stratum_shares)=", ""),
     (r"Pass embeddings=\{item: vector\}[^.]*\.", "Vectors are given in Python: evaluate(…, embeddings=…)."),
     (r", or popularity=\{[^}]*\}| or popularity=", ""),
     (r"\bstrata='?(\w+)'?", r"--strata \1"),
     (r"\bmargin=(?=\d)", "--margin "),
     (r"\bno_worse_than=(?=\d)", "--no-worse-than "),
-    (r", for example with \.astype\(str\)", ""),
 )
 
 
 _SETTING_WORDING: tuple[tuple[str, str], ...] = (
     (r"columns=\{'(\w+)': \.\.\.\}", r'[data.columns] \1 = "COLUMN" (of lists: [models.NAME.columns])'),
     (r"columns=\{'(\w+)': '?([^'}]*)'?\}", r'[data.columns] \1 = "\2" (of lists: [models.NAME.columns])'),
-    (r", for example with \.astype\(str\); recsys\.read_file[^.]*", ""),
+    (r", for example with \.astype\(str\)(; recsys\.read_file[^.]*)?", ""),
     (r"\bids='(\w+)'", r'ids = "\1" in [data]'),
     (r"\b(user|item)_ids=( \(to evaluate, inspect or bench\))?", r'\1_ids = "FILE"'),
     (rf"(?<!\()\b({_DECISION_NAMES})='?([\w.]+)'?", r'\1 = "\2" in [conventions]'),
     (r"\btrain=(?=[ ,.)]|$)", 'train = "FILE" in [data]'),
     (r"\b(\w+)='([\w-]+)'", r'\1 = "\2"'),
-    (r", for example with \.astype\(str\)", ""),
 )
 
 
