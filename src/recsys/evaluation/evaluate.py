@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from recsys.conventions.decisions import AnyConventions, Conventions
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from recsys.evaluation.stopping import StopWhen
     from recsys.ranks.sources import Source
 
+_OPTION_NAMES = [field.name for field in fields(EvaluationOptions)]
 _MANY_USERS = 32  # with fewer, reading nested dicts the general way takes no time
 
 
@@ -142,37 +143,8 @@ def evaluate(
     2 users
     conventions: default
     """
-    options = EvaluationOptions(
-        k=k,
-        by=by,
-        columns=columns,
-        ids=ids,
-        catalogue=catalogue,
-        seen=seen,
-        complete=complete,
-        full_ranking=full_ranking,
-        clusters=clusters,
-        case_weights=case_weights,
-        item_weights=item_weights,
-        aggregate=aggregate,
-        never=never,
-        exclude=exclude,
-        eligible=eligible,
-        user_ids=user_ids,
-        item_ids=item_ids,
-        train=train,
-        popularity=popularity,
-        items=items,
-        users=users,
-        embeddings=embeddings,
-        profiles=profiles,
-        reference=reference,
-        intents=intents,
-        backend=backend,
-        threads=threads,
-        progress=progress,
-        cautions=cautions,
-    )
+    given = locals()  # the keywords, before anything else has a name
+    options = EvaluationOptions(**{name: given[name] for name in _OPTION_NAMES})
     tables = (lists, truth, seen, eligible, train, reference)
     if ids is None and any(isinstance(table, str | os.PathLike) for table in tables):
         from recsys.inputs.files.reader import stored_ids

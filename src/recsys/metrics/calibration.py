@@ -28,7 +28,6 @@ def _range_of_divergence(
     data: DataLimits, k: int | None, c: Conventions, *, by: str | None, divergence: str, alpha: float
 ) -> Range:
     """At most -ln alpha for kl, as q' is at least alpha p."""
-    del data, k, c, by
     return 0.0, -math.log(alpha) if divergence == "kl" else 1.0
 
 
@@ -73,7 +72,6 @@ def miscalibration(
     >>> round(recsys.evaluate({1: [3, 5]}, {1: {5}}, "calibration_js@2", **options)["calibration_js@2"], 4)
     0.3113
     """
-    del c
     if divergence not in DIVERGENCES or not 0 < alpha < 1:
         raise ConventionError(
             f"miscalibration got divergence={divergence!r}, alpha={alpha!r}.",
@@ -127,13 +125,11 @@ def _kl(p: Float, q: Float, alpha: float) -> Float:
 
 
 def _js(p: Float, q: Float, alpha: float) -> Float:
-    del alpha
     middle = (p + q) / 2
     return np.asarray((_kl(p, middle, 0.0) + _kl(q, middle, 0.0)) / (2 * math.log(2)))
 
 
 def _hellinger(p: Float, q: Float, alpha: float) -> Float:
-    del alpha
     return np.asarray(np.sqrt(((np.sqrt(p) - np.sqrt(q)) ** 2).sum(axis=1) / 2))
 
 
@@ -146,7 +142,6 @@ DIVERGENCES: dict[str, Callable[[Float, Float, float], Float]] = {
 
 def _range_of_kinds(data: DataLimits, k: int | None, c: Conventions, *, by: str | None) -> Range:
     """As many kinds as there are, or as k items of the most kinds can have."""
-    del c
     labels = data.item_facts.attribute(by)
     most = int(np.diff(labels.indptr).max(initial=0)) * data.places(k)
     return 0.0, min(len(labels.labels), most) / float(k or 1)
@@ -174,7 +169,6 @@ def kinds(h: Reading, k: int | None, c: Conventions, *, by: str | None = None) -
     >>> recsys.evaluate({1: [3, 5, 4]}, {1: {5}}, "kinds@4", **options)["kinds@4"]
     0.5
     """
-    del c
     labels, entries = h.facts.attribute(by), h.shown(k)
     sizes = np.diff(labels.indptr)[entries.item]
     at = positions(labels.indptr[entries.item], sizes)
@@ -223,7 +217,6 @@ def awrf(
     >>> round(recsys.evaluate({1: [3, 4]}, {1: {4}}, "awrf@2", items=items)["awrf@2"], 4)
     0.1667
     """
-    del c
     check_weight("awrf", weight, p)
     if distance not in _DISTANCES_OF_SHARES:
         raise ConventionError(
@@ -249,7 +242,6 @@ def awrf(
 
 
 def _total_variation(p: Float, q: Float, alpha: float) -> Float:
-    del alpha
     return np.asarray(np.abs(p - q).sum(axis=1) / 2)
 
 
@@ -310,7 +302,7 @@ def exposure_gap(
     >>> result["exposure_gap(merit=equal)@1"]
     0.5
     """
-    del k, c, weight, p  # weight and p were applied when the exposure was counted
+    # weight and p were applied when the exposure was counted
     shown, due = group_shares(s, by, merit)
     return float(np.abs(shown - due).sum()) / 2
 
@@ -343,7 +335,7 @@ def exposure_ratio(
     >>> result["exposure_ratio@1"]
     0.5
     """
-    del k, c, weight, p  # weight and p were applied when the exposure was counted
+    # weight and p were applied when the exposure was counted
     shown, due = group_shares(s, by, merit)
     rate = divide_or_zero(shown, due)[due > 0]
     return float(rate.min() / rate.max()) if len(rate) and rate.max() > 0 else 0.0

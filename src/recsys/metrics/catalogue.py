@@ -98,7 +98,6 @@ def coverage(s: CatalogueReading, k: int | None, c: Conventions) -> float:
     >>> recsys.evaluate({1: [3, 5], 2: [3, 4]}, {1: {3}}, "coverage@2", catalogue=[3, 4, 5, 6])["coverage@2"]
     0.75
     """
-    del k, c
     return len(s.shown) / s.n_items
 
 
@@ -119,7 +118,6 @@ def distinct_items(s: CatalogueReading, k: int | None, c: Conventions) -> float:
     >>> recsys.evaluate({1: [3, 5], 2: [3, 4]}, {1: {3}}, "distinct_items@2")["distinct_items@2"]
     3.0
     """
-    del k, c
     return float(len(s.shown))
 
 
@@ -150,7 +148,7 @@ def gini(
     >>> recsys.evaluate({1: [3, 5], 2: [3, 4]}, {1: {3}}, "gini@2", catalogue=[3, 4, 5, 6])["gini@2"]
     0.375
     """
-    del k, weight, p  # weight and p were applied when the exposure was counted
+    # weight and p were applied when the exposure was counted
     values = np.sort(s.shown)
     n = len(values) if c.gini_over == "recommended" else s.n_items
     if n < 2 or not len(values):
@@ -186,7 +184,7 @@ def entropy(
     >>> recsys.evaluate({1: [3, 5], 2: [3, 4]}, {1: {3}}, "entropy@2")["entropy@2"]
     1.5
     """
-    del k, c, weight, p  # weight and p were applied when the exposure was counted
+    # weight and p were applied when the exposure was counted
     if not base > 1:
         raise ConventionError(f"entropy needs a base above 1, got {base!r}.", hint="Write entropy(base=2).")
     if not len(s.shown):
@@ -223,7 +221,6 @@ def cold_coverage(s: CatalogueReading, k: int | None, c: Conventions, *, below: 
     >>> result["cold_coverage(below=1)@2"]
     0.5
     """
-    del k, c
     cold = _is_cold(s.facts, below=below)
     return float((s.exposure[cold] > 0).sum()) / max(int(cold.sum()) + s.n_without_id, 1)
 
@@ -250,7 +247,6 @@ def personalisation(s: CatalogueReading, k: int | None, c: Conventions) -> float
     >>> round(result["personalisation@2"], 9)
     0.5
     """
-    del k, c
     if s.n_cases < 2:
         return 0.0
     # Sorted, so that the order of the ids does not change the sum.

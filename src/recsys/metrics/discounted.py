@@ -154,7 +154,6 @@ def rbp(h: Reading, k: int | None, c: Conventions, *, p: float = 0.8) -> Float:
     >>> recsys.score_list([3, 5, 8], {3, 8}, "rbp(p=0.5)")
     0.625
     """
-    del c
     return (1 - p) * h.add(_chances_to_look(h, k, p))
 
 

@@ -31,7 +31,6 @@ _WHOLE_BYTES = 256 << 20
 
 def _range_of_ild(data: DataLimits, k: int | None, c: Conventions, *, distance: Any, missing: str) -> Range:
     """The largest distance that two vectors can have; a function may give any."""
-    del k, c, missing
     vectors = data.context.embeddings
     if callable(distance) or vectors is None:
         return 0.0, math.inf
@@ -70,7 +69,6 @@ def ild(
     >>> recsys.evaluate({1: [3, 4], 2: [3, 5]}, {1: {3}}, "ild@2", embeddings=vectors)["ild@2"]
     0.5
     """
-    del c
     if not callable(distance) and distance not in ("cosine", *DISTANCES):
         raise ConventionError(
             f"ild got distance={distance!r}.",
@@ -108,7 +106,6 @@ def ils(h: Reading, k: int | None, c: Conventions, *, missing: str = "drop") -> 
     >>> recsys.evaluate({1: [3, 4], 2: [3, 5]}, {1: {3}}, "ils@2", embeddings=vectors)["ils@2"]
     0.5
     """
-    del c
     return np.clip(_mean_cosine(h, h.shown(k), drop=missing == "drop"), -1.0, 1.0)
 
 
@@ -225,7 +222,6 @@ def alignment(h: Reading, k: int | None, c: Conventions) -> Float:
     >>> result["alignment@2"]
     0.5
     """
-    del c
     return _mean_similarity(h, k, profile_entries(h), normalised=True)
 
 
@@ -254,7 +250,6 @@ def unexpectedness(h: Reading, k: int | None, c: Conventions, *, missing: str = 
     >>> result["unexpectedness@2"]
     0.5
     """
-    del c
     profile = profile_entries(h, units=True, of_items=True)
     return 1.0 - _mean_similarity(h, k, profile, normalised=False, missing=missing)
 

@@ -75,7 +75,6 @@ def _range(times: float) -> Callable[..., Range]:
     def of_data(
         data: DataLimits, k: int | None, c: Conventions, *, by: str | None, weight: str, p: float
     ) -> Range:
-        del by
         case, _ = data.relevant_grades(c)
         longest = max(data.places(k), int(runs(case)[1].max(initial=0)), 1)
         check_weight("expected exposure", weight, p)
@@ -126,7 +125,6 @@ def ee_d(
     >>> dict(recsys.evaluate({1: [3, 5]}, {1: {5}}, asked, items=items))
     {'ee_d@2': 1.25, 'ee_d(by=maker)@2': 2.25}
     """
-    del c
     case, system, _ = _exposures(h, k, by, weight, p)
     return h.sum_by_case(case, system**2)
 
@@ -157,7 +155,6 @@ def ee_r(
     >>> recsys.evaluate({1: [3, 5]}, {1: {5, 6}}, "ee_r@2")["ee_r@2"]
     0.375
     """
-    del c
     case, system, target = _exposures(h, k, by, weight, p)
     return h.sum_by_case(case, system * target)
 
@@ -189,6 +186,5 @@ def ee_l(
     >>> recsys.evaluate({1: [3, 5]}, {1: {5}}, "ee_l@2")["ee_l@2"]
     1.25
     """
-    del c
     case, system, target = _exposures(h, k, by, weight, p)
     return h.sum_by_case(case, (system - target) ** 2)

@@ -38,7 +38,6 @@ def bpref(h: Reading, k: int | None, c: Conventions) -> Float:
     >>> recsys.score_list([1, 3, 5, 8], {1: 0, 3: 1, 8: 1}, "bpref")
     0.0
     """
-    del k, c
     n_relevant = h.n_relevant.astype(np.float64)
     bad = np.minimum(h.bad_above, n_relevant[h.case])
     share = divide_or_zero(bad, np.minimum(n_relevant, h.hits.n_judged - n_relevant)[h.case])
@@ -46,7 +45,6 @@ def bpref(h: Reading, k: int | None, c: Conventions) -> Float:
 
 
 def _range_of_rank(data: DataLimits, k: int | None, c: Conventions) -> Range:
-    del c
     return 1.0, max(data.places(k), 1)
 
 
@@ -73,7 +71,6 @@ def average_rank(h: Reading, k: int | None, c: Conventions) -> Terms:
     >>> recsys.score_list([1, 3, 5, 8], {3, 8}, "average_rank", complete=True)
     3.0
     """
-    del k, c
     return _ratio_or_nan(h.add(h.mean_rank), _n_hits(h).astype(np.float64))
 
 
@@ -98,7 +95,6 @@ def percentile_rank(h: Reading, k: int | None, c: Conventions) -> Terms:
     >>> recsys.score_list([1, 3, 5], {3}, "percentile_rank", complete=True)
     0.5
     """
-    del k, c
     return _ratio_or_nan(h.add(_percentiles(h)), _n_hits(h).astype(np.float64))
 
 
@@ -126,7 +122,6 @@ def expected_percentile_rank(h: Reading, k: int | None, c: Conventions) -> Terms
     >>> round(result["mpr"], 4), result["percentile_rank"]
     (0.1667, 0.5)
     """
-    del k, c
     return _ratio_or_nan(h.add(_percentiles(h) * h.grade), check_finite(h.add(h.grade), "grades"))
 
 
@@ -147,7 +142,6 @@ def auc(h: Reading, k: int | None, c: Conventions) -> Float:
     >>> recsys.score_list([1, 3, 5, 8], {3, 8}, "auc", complete=True)
     0.25
     """
-    del k, c
     good = _n_hits(h)
     bad = _n_candidates(h) - good
     # Ranks of the relevant items add up to good(good+1)/2 when none stands above them.
@@ -199,7 +193,6 @@ def pauc(h: Reading, k: int | None, c: Conventions) -> Float:
     >>> recsys.score_list([1, 3, 5, 8], {3, 8}, "pauc@1", complete=True)
     0.0
     """
-    del c
     good = _n_hits(h)
     cut = cut_at(k, _n_candidates(h) - good)
     above = h.rank - h.order

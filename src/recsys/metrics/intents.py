@@ -232,7 +232,6 @@ def _order_by_gain(weights: Callable[[int, float], Float]) -> Callable[..., Floa
     def order(
         h: Reading, k: int | None, c: Conventions, *, best: bool, alpha: float, beta: float = 0.5
     ) -> Float:
-        del c
         _check_alpha(alpha)
         return _order_of_ties(
             h, k, lambda _case, _intent, n: (1.0 - alpha) ** n, lambda n: weights(n, beta), best=best
@@ -242,7 +241,6 @@ def _order_by_gain(weights: Callable[[int, float], Float]) -> Callable[..., Floa
 
 
 def _order_by_precision(h: Reading, k: int | None, c: Conventions, *, best: bool) -> Float:
-    del c
     n_relevant = _n_relevant_of_intents(h)
     size = truth_intents(h).size
     return _order_of_ties(
@@ -255,13 +253,11 @@ def _order_by_precision(h: Reading, k: int | None, c: Conventions, *, best: bool
 
 
 def _order_by_new_intents(h: Reading, k: int | None, c: Conventions, *, best: bool) -> Float:
-    del c
     return _order_of_ties(h, k, lambda _case, _intent, n: float(n == 0), np.ones, best=best)
 
 
 def _n_intents(h: Reading, k: int | None, c: Conventions, *, best: bool) -> Float:
     """How many intents each relevant hit serves."""
-    del k, c, best
     return np.array([len(intents) for intents in _intents_of_hits(h)], dtype=np.float64)
 
 
@@ -280,7 +276,6 @@ def _range_over_greedy(
     (Nemhauser, Wolsey & Fisher 1978) for every r, and a metric whose weights fall with the place is a
     positive sum of these.
     """
-    del data, k, alpha
     holds = c.duplicates != "all" and beta <= 1
     return 0.0, 1.0 / (1.0 - 1.0 / math.e) if holds else math.inf
 
@@ -308,7 +303,6 @@ def alpha_dcg(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5) 
     >>> round(result["alpha_dcg@5"], 4), round(result["alpha_ndcg@5"], 4)
     (0.4053, 0.7869)
     """
-    del c
     return _share_of_most(h, k, alpha, lambda n: discount_weights("log2", n))
 
 
@@ -334,7 +328,6 @@ def alpha_ndcg(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5)
     >>> recsys.evaluate({1: ["a", "b"]}, {1: ["a", "b"]}, "alpha_ndcg@2", intents=intents)["alpha_ndcg@2"]
     1.0
     """
-    del c
     return _share_of_greedy(h, k, alpha, lambda n: discount_weights("log2", n))
 
 
@@ -357,7 +350,6 @@ def err_ia(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5) -> 
     >>> round(result["err_ia@5"], 4)
     0.3933
     """
-    del c
     return _share_of_most(h, k, alpha, lambda n: discount_weights("reciprocal", n))
 
 
@@ -380,7 +372,6 @@ def nerr_ia(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5) ->
     >>> recsys.evaluate({1: ["b", "a"]}, {1: ["a", "b"]}, "nerr_ia@2", intents=intents)["nerr_ia@2"]
     1.0
     """
-    del c
     return _share_of_greedy(h, k, alpha, lambda n: discount_weights("reciprocal", n))
 
 
@@ -402,7 +393,6 @@ def nrbp(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5, beta:
     >>> round(result["nrbp"], 4)
     0.3906
     """
-    del c
     intents = truth_intents(h)
     sums = _sum_gains(h, k, alpha, intents_of_hits(h, intents), lambda n: geometric_weights(beta, n))
     return _nan_without_intent(
@@ -430,7 +420,6 @@ def nnrbp(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5, beta
     >>> round(result["nnrbp"], 4)
     0.8621
     """
-    del c
     return _share_of_greedy(h, k, alpha, lambda n: geometric_weights(beta, n))
 
 
@@ -450,7 +439,6 @@ def map_ia(h: Reading, k: int | None, c: Conventions) -> Float:
     >>> recsys.evaluate({1: ["a", "d", "e", "b"]}, {1: [*"abcd"]}, "map_ia", intents=intents)["map_ia"]
     0.5
     """
-    del c
     intents = truth_intents(h)
     size = intents.size
     hits = in_first_places(intents_of_hits(h, intents), k)
@@ -477,7 +465,6 @@ def precision_ia(h: Reading, k: int | None, c: Conventions) -> Float:
     >>> recsys.evaluate({1: ["a", "d", "e", "b"]}, {1: [*"abcd"]}, "p_ia@5", intents=intents)["p_ia@5"]
     0.2
     """
-    del c
     intents = truth_intents(h)
     hits = in_first_places(intents_of_hits(h, intents), k)
     count = np.bincount(hits.case, minlength=h.n_cases)
@@ -502,7 +489,6 @@ def subtopic_recall(h: Reading, k: int | None, c: Conventions) -> Float:
     >>> round(result["strec@5"], 4)
     0.6667
     """
-    del c
     intents = truth_intents(h)
     hits = in_first_places(intents_of_hits(h, intents), k)
     first = times_served(hits, intents.size) == 0

@@ -94,7 +94,6 @@ def capped_recall(h: Reading, k: int | None, c: Conventions) -> Terms:
     >>> recsys.score_list([3, 5], {3, 8, 10}, "capped_recall@2")
     0.5
     """
-    del c
     if h.weight is not None:
         raise ConventionError("capped recall counts items, so it has no weighted form.", hint="Use recall.")
     return ratio(h.count(k), divisor("min", k, h))
@@ -150,7 +149,6 @@ def hit(h: Reading, k: int | None, c: Conventions) -> Float:
     >>> recsys.score_list([1, 5, 3], {3, 8}, "hit@2"), recsys.score_list([1, 5, 3], {3, 8}, "hit@3")
     (0.0, 1.0)
     """
-    del c
     if h.tied is not None:
         return first_hit(h, k, chance_of_hit)
     return (h.count(k) > 0).astype(np.float64)
@@ -178,7 +176,6 @@ def hits(h: Reading, k: int | None, c: Conventions) -> Float:
     >>> recsys.score_list([1, 5, 3, 8], {3, 8, 10}, "hits@4")
     2.0
     """
-    del c
     return h.count_weight(k)
 
 
@@ -201,7 +198,6 @@ def mrr(h: Reading, k: int | None, c: Conventions) -> Float:
     >>> recsys.score_list([1, 3, 5, 8], {3, 8}, "mrr")
     0.5
     """
-    del c
     if h.tied is not None:
         return first_hit(h, k, reciprocal_of_first)
     reciprocal = h.cached("one over the first place", lambda: 1.0 / h.first)
@@ -310,7 +306,6 @@ def r_precision(h: Reading, k: int | None, c: Conventions) -> Float:
     >>> recsys.score_list([3, 5, 8], {3, 8}, "r_precision")
     0.5
     """
-    del k, c
     return divide_or_zero(h.add(h.within(h.n_relevant)), h.n_relevant.astype(np.float64))
 
 
@@ -334,5 +329,4 @@ def judged(h: Reading, k: int | None, c: Conventions) -> Terms:
     >>> recsys.score_list([3, 5, 8, 1], {3: 1, 8: 0, 9: 1}, "judged@4")
     0.5
     """
-    del c
     return ratio(h.count_judged(k), divisor("list", k, h))

@@ -18,7 +18,6 @@ from recsys.types import Float, Int
 
 def _surprise(h: Reading, k: int | None, c: Conventions, *, expected: str, best: bool = True) -> Float:
     """1 - the chance that the reference shows it, of each relevant hit."""
-    del c, best
     if expected not in ("frequency", "own"):
         raise ConventionError(f"serendipity got expected={expected!r}.", hint="Write frequency or own.")
     lists = h.context.reference
@@ -34,7 +33,6 @@ def _rarity(h: Reading, k: int | None, c: Conventions, *, best: bool = True, ove
     What a hit adds is convex and falls with the sum of place and popularity, so that equal orders of both
     have the largest sum and opposite orders the smallest.
     """
-    del k, c, best, over
     return np.asarray(1.0 / (1.0 + h.facts.popularity[h.item]))
 
 
@@ -46,7 +44,6 @@ def _reference_order(
     What an item adds falls with the deeper of its two places, so the order of the reference is best and the
     opposite one worst. A repeat of an item counts nothing; None if an item ties with its own repeat.
     """
-    del c, best, params
     reference, listed = h.pairs("reference"), h.listed
     repeats, above = h.uncounted, h.list_context.shown().above
     if repeats is not None and above is not None:
@@ -112,7 +109,6 @@ def popularity_serendipity(h: Reading, k: int | None, c: Conventions, *, over: s
     >>> result["popularity_serendipity@2"]
     0.5
     """
-    del c
     if over not in ("k", "list"):
         raise ConventionError(f"popularity_serendipity got over={over!r}.", hint="Write over=k or over=list.")
     n, popularity = float(h.context.n_items or 1), h.facts.popularity[h.item]
@@ -161,7 +157,6 @@ def overlap(h: Reading, k: int | None, c: Conventions, *, over: str = "k") -> Fl
     >>> recsys.evaluate({1: [3, 5]}, {1: {3}}, "overlap@2", reference={1: [4, 3]})["overlap@2"]
     0.5
     """
-    del c
     if over not in ("k", "union"):
         raise ConventionError(
             f"overlap got over={over!r}.", hint="Write overlap@10 or overlap(over=union)@10."
@@ -193,7 +188,6 @@ def average_overlap(h: Reading, k: int | None, c: Conventions) -> Float:
     ... ]
     0.25
     """
-    del c
     common = _common_items(h, k)
     depth = _depth(h, k)
     running = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, int(depth.max(initial=0)) + 1))])
@@ -224,7 +218,6 @@ def rbo(h: Reading, k: int | None, c: Conventions, *, p: float = 0.9, form: str 
     >>> result["rbo(p=0.5)@2"]
     0.25
     """
-    del c
     if not 0 < p < 1 or form not in ("ext", "sum"):
         raise ConventionError(f"rbo got p={p!r}, form={form!r}.", hint="Write rbo(p=0.9) or rbo(form=sum).")
     common = _common_items(h, k)

@@ -57,7 +57,6 @@ def divide_or_nan(values: Array, by: Array) -> Float:
 
 def quotient(numerator: float, denominator: float, **params: Any) -> float:
     """A ratio from its averaged terms; parameters of the metric are ignored."""
-    del params
     return numerator / denominator if denominator else 0.0
 
 

@@ -48,7 +48,6 @@ def iprec(h: Reading, k: int | None, c: Conventions, *, recall: float = 0.5) -> 
     >>> recsys.score_list([3, 5, 8, 1], {3, 8}, "iprec(recall=1)")
     0.6666666666666666
     """
-    del k, c
     if not 0 <= recall <= 1:
         raise ConventionError(
             f"iprec needs a recall from 0 to 1, got {recall!r}.", hint="Write iprec(recall=0.5)."
@@ -69,7 +68,6 @@ def eleven_point(h: Reading, k: int | None, c: Conventions) -> Float:
     >>> round(recsys.score_list([3, 5, 8, 1], {3, 8}, "eleven_point"), 4)
     0.8485
     """
-    del k, c
     total = np.zeros(h.n_cases)
     for recall in reversed(_POINTS):  # added in this order by trec_eval too, for the last bit
         total += _best_precision(h, recall)
@@ -90,7 +88,6 @@ def set_precision(h: Reading, k: int | None, c: Conventions) -> Float:
     >>> recsys.score_list([3, 5, 8, 1], {3, 8, 9}, "set_precision")
     0.5
     """
-    del k, c
     return divide_or_zero(h.count(None), h.n_listed)
 
 
@@ -102,7 +99,6 @@ def set_recall(h: Reading, k: int | None, c: Conventions) -> Float:
     >>> recsys.score_list([3, 5, 8, 1], {3, 8, 9, 10}, "set_recall")
     0.5
     """
-    del k, c
     return divide_or_zero(h.count(None), h.n_relevant)
 
 
@@ -140,7 +136,6 @@ def set_map(h: Reading, k: int | None, c: Conventions) -> Float:
     >>> recsys.score_list([3, 5, 8, 1], {3, 8, 9, 10}, "set_map")
     0.25
     """
-    del k, c
     hits = h.count(None)
     return divide_or_zero(hits * hits, h.n_listed * h.n_relevant.astype(np.float64))
 
@@ -159,7 +154,6 @@ def set_relative_precision(h: Reading, k: int | None, c: Conventions) -> Float:
     >>> recsys.score_list([3, 5, 8, 1], {3, 8, 9}, "set_relative_P")
     0.6666666666666666
     """
-    del k, c
     return divide_or_zero(h.count(None), np.minimum(h.n_listed, h.n_relevant))
 
 
@@ -183,7 +177,6 @@ def inf_ap(h: Reading, k: int | None, c: Conventions) -> Float:
     >>> round(recsys.score_list([1, 3, 5, 8], {1: 0, 3: 1, 8: 1}, "inf_ap"), 4)
     0.5
     """
-    del k, c
     small = 0.00001
     above = h.rank - 1.0
     relevant = h.order - 1.0
@@ -215,7 +208,6 @@ def compat(h: Reading, k: int | None, c: Conventions, *, p: float = 0.95, over: 
     >>> round(recsys.score_list([3, 5, 8], {3: 1, 8: 2}, "compat(p=0.5)"), 4)
     0.25
     """
-    del c
     if not 0 < p < 1:
         raise ConventionError(
             f"compat needs a persistence between 0 and 1, got p={p!r}.", hint="Write compat(p=0.95)."
@@ -277,7 +269,6 @@ def inst(
     >>> round(recsys.score_list([3, 5, 8], {3, 8}, "inst"), 4)
     0.7233
     """
-    del k
     if not target >= 0.25:  # below, going on would be likelier than certain
         raise ConventionError(
             f"inst needs a target of at least 0.25, got {target!r}.", hint="Write inst(target=1)."

@@ -42,7 +42,6 @@ def user_coverage(h: Reading, k: int | None, c: Conventions, *, least: float = 1
     >>> recsys.evaluate({1: [3, 5], 2: []}, {1: {3}, 2: {4}}, "user_coverage@2")["user_coverage@2"]
     0.5
     """
-    del c
     return (h.n_shown(k) >= least).astype(np.float64)
 
 
@@ -64,7 +63,6 @@ def filled(h: Reading, k: int | None, c: Conventions) -> Float:
     >>> recsys.evaluate({1: [3, 5]}, {1: {3}}, "filled@4")["filled@4"]
     0.5
     """
-    del c
     return np.minimum(h.n_shown(k) / float(k or 1), 1.0)
 
 
@@ -88,7 +86,6 @@ def valid(h: Reading, k: int | None, c: Conventions) -> Float:
     >>> recsys.evaluate(lists, {1: {3}}, "valid@4", catalogue=[3, 4, 5], never=[5])["valid@4"]
     0.25
     """
-    del c
     entries, context, ids = h.listed, h.context, h.facts.ids
     allowed = np.ones(len(ids), dtype=bool)
     if context.catalogue is not None:
@@ -110,7 +107,6 @@ def valid(h: Reading, k: int | None, c: Conventions) -> Float:
 
 def _values_of_hits(h: Reading, k: int | None, c: Conventions, *, of: str | None, best: bool = True) -> Float:
     """The value of each relevant hit, 0 if it has none."""
-    del k, c, best
     return np.asarray(np.nan_to_num(h.facts.number(of), nan=0.0)[h.item])
 
 
@@ -167,7 +163,6 @@ def shown_value(h: Reading, k: int | None, c: Conventions, *, of: str | None = N
     >>> recsys.evaluate({1: [3, 5]}, {1: {5}}, "shown_value@2", items={"price": price})["shown_value@2"]
     30.0
     """
-    del c
     entries = h.shown(k)
     return h.sum_by_case(entries.case, np.nan_to_num(h.facts.number(of), nan=0.0)[entries.item])
 
@@ -185,7 +180,6 @@ def _range_of_novelty(
     data: DataLimits, k: int | None, c: Conventions, *, users: float | None, cold: str, over: str
 ) -> Range:
     """The bits of an item that a single user had."""
-    del k, c, cold
     facts = data.item_facts
     return 0.0, math.log2(max(facts.n_users(users, "novelty") if over == "users" else facts.n_events, 1.0))
 
@@ -223,7 +217,6 @@ def novelty(
     >>> recsys.evaluate({1: [3, 5]}, {1: {3}}, "novelty@2", train=train)["novelty@2"]
     1.0
     """
-    del c
     if cold not in ("one", "drop", "zero") or over not in ("users", "events"):
         raise ConventionError(f"novelty got cold={cold!r}, over={over!r}.", hint=_VARIANT)
     popularity = h.facts.popularity
@@ -275,7 +268,6 @@ def surprisal(
 
 
 def _range_of_popularity(data: DataLimits, k: int | None, c: Conventions, *, over: str) -> Range:
-    del k, c
     if over == "events":
         return 0.0, float(ItemFacts(data.train_items, data.context).events.max(initial=0.0))
     most = float(data.popularity.max(initial=0.0))
@@ -307,7 +299,6 @@ def average_popularity(h: Reading, k: int | None, c: Conventions, *, over: str =
     >>> recsys.evaluate({1: [3, 5]}, {1: {3}}, "average_popularity@2", train=train)["average_popularity@2"]
     2.5
     """
-    del c
     if over not in ("none", "users", "events"):
         raise ConventionError(
             f"average_popularity got over={over!r}.", hint="Write over=users, events or none."
@@ -329,7 +320,6 @@ def _novelty_of_hits(
     **_: Any,
 ) -> Float | None:
     """The share of the users who did not have it, of each relevant hit; None where other items count too."""
-    del k, c, best
     return _unknown_to(h, users)[h.item] if relevance == "yes" else None
 
 
@@ -372,7 +362,6 @@ def epc(
     >>> dict(recsys.evaluate({1: [3, 5]}, {1: {5}}, asked, train=train))
     {'epc(weight=reciprocal)@2': 0.25, 'epc(relevance=no, weight=none)@2': 0.375}
     """
-    del c
     if relevance not in ("yes", "no"):
         raise ConventionError(f"epc got relevance={relevance!r}.", hint="Write relevance=yes or no.")
     check_weight("epc", weight, p)
@@ -387,7 +376,6 @@ def epc(
 
 def _range_of_lift(data: DataLimits, k: int | None, c: Conventions) -> Range:
     """The user had what is in the profile, so its mean popularity is at least 1."""
-    del k, c
     most = math.inf if data.context.popularity is not None else float(data.popularity.max(initial=1.0)) - 1.0
     return -1.0, most
 
@@ -427,7 +415,6 @@ def popularity_lift(h: Reading, k: int | None, c: Conventions) -> Terms:
     ... }
     {'popularity_lift@1': -0.075, 'popularity_lift(average=pooled)@1': -0.2308}
     """
-    del c
     case, at = entries_of_cases(h.facts.train, h.list_context.users)
     popularity = ItemFacts(h.facts.train.items, h.context).popularity
     total = h.sum_by_case(case, popularity[h.facts.train.codes[at]])
@@ -457,7 +444,6 @@ def popularity_percentile(h: Reading, k: int | None, c: Conventions) -> Float:
     >>> result["popularity_percentile@2"]
     0.75
     """
-    del c
     return h.mean_shown(k, h.facts.popularity_percentile)
 
 
@@ -482,7 +468,6 @@ def tail_share(h: Reading, k: int | None, c: Conventions, *, head: float = 0.2) 
     >>> recsys.evaluate({1: [3, 5]}, {1: {3}}, "tail_share@2", train=train)["tail_share@2"]
     0.5
     """
-    del c
     if not 0 < head < 1:
         raise ConventionError(f"tail_share got head={head!r}.", hint="Write tail_share(head=0.2).")
     return h.mean_shown(k, h.facts.in_tail(head).astype(np.float64))
@@ -503,7 +488,6 @@ def unseen(h: Reading, k: int | None, c: Conventions) -> Float:
     >>> recsys.evaluate({1: [3, 5]}, {1: {3}}, "unseen@2", train={1: [3]})["unseen@2"]
     0.5
     """
-    del c
     entries = h.shown(k)
     had = h.among("train", entries.case, entries.item)
     return divide_or_zero(

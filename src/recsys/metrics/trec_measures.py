@@ -21,7 +21,6 @@ _COUNTED = ("listed", "relevant", "not_relevant")
 
 
 def _range_of_count(data: DataLimits, k: int | None, c: Conventions, *, what: str) -> Range:
-    del c
     return 0.0, float(data.truth.sizes.max(initial=0) if what == "relevant" else data.places(k))
 
 
@@ -48,7 +47,6 @@ def count(h: Reading, k: int | None, c: Conventions, *, what: str = "listed") ->
     >>> recsys.score_list([1, 5, 3], {3: 1, 5: 0, 9: 2}, "count(what=relevant)")
     2.0
     """
-    del k, c
     if what not in _COUNTED:
         raise ConventionError(f"count got what={what!r}.", hint=f"Write count(what={' or '.join(_COUNTED)}).")
     if what == "not_relevant":
@@ -59,7 +57,6 @@ def count(h: Reading, k: int | None, c: Conventions, *, what: str = "listed") ->
 def _range_of_utility(
     data: DataLimits, k: int | None, c: Conventions, *, a: float, b: float, missed: float, rest: float
 ) -> Range:
-    del c
     n_shown, n_judged = data.places(k), int(data.truth.sizes.max(initial=0))
     size = (data.context.n_items or 0) + n_shown + n_judged
     most = (abs(a) + abs(b)) * n_shown + abs(missed) * (n_judged + n_shown) + abs(rest) * size
@@ -97,7 +94,6 @@ def utility(
     >>> recsys.score_list([1, 5, 3], {3, 9}, "utility"), recsys.score_list([3], {3, 9}, "utility(missed=-2)")
     (-1.0, -1.0)
     """
-    del k, c
     hits, listed, relevant = h.count(None), h.n_listed, h.n_relevant
     size = h.context.n_items or 0
     return (
@@ -119,7 +115,6 @@ def r_precision_at(h: Reading, k: int | None, c: Conventions, *, multiple: float
     >>> recsys.score_list([3, 5, 8, 1], {3, 8}, "r_precision_at(multiple=2)")
     0.5
     """
-    del k, c
     if not multiple >= 0:
         raise ConventionError(
             f"r_precision_at needs a multiple of at least 0, got {multiple!r}.",
@@ -143,7 +138,6 @@ def binary_g(h: Reading, k: int | None, c: Conventions) -> Float:
     >>> recsys.score_list([3, 5, 9, 8], {3, 8}, "binary_g")
     0.75
     """
-    del k, c
     others = (h.rank - h.order).astype(np.int64)
     over = discount_divisors("log2", int(others.max(initial=0)) + 1)[others]
     return divide_or_zero(h.add(1.0 / over), h.n_relevant)
@@ -168,7 +162,6 @@ def g(h: Reading, k: int | None, c: Conventions) -> Float:
     >>> recsys.score_list([9, 3], {3: 2}, "g")
     0.6309297535714575
     """
-    del k
     h, gains = h.once, h.once.gain(c.gain)
     case, best = h.ideal(c.gain)
     starts = np.cumsum(h.n_relevant) - h.n_relevant
@@ -209,7 +202,6 @@ def ndcg_rel(h: Reading, k: int | None, c: Conventions) -> Float:
     >>> round(recsys.score_list([3, 5, 8], {3, 8}, "ndcg_rel"), 4)
     0.9599
     """
-    del k
     h, gains = h.once, h.once.gain(c.gain)
     terms = gains / discount_divisors("log2", int(h.rank.max(initial=1)))[h.rank - 1]
     dcg, sums = np.zeros(h.n_cases), np.zeros(h.n_cases)
@@ -243,7 +235,6 @@ def r_ndcg(h: Reading, k: int | None, c: Conventions) -> Float:
     >>> round(recsys.score_list([8, 3, 5], {3: 2, 8: 1}, "r_ndcg"), 4)
     0.6799
     """
-    del k
     h, gains = h.once, h.once.gain(c.gain)
     terms = gains / discount_divisors("log2", int(h.rank.max(initial=1)))[h.rank - 1]
     case, best = h.ideal(c.gain)
