@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -26,7 +26,7 @@ from recsys.stats.comparison_table import EFFECTS, TESTS
 from recsys.stats.multiple_comparisons import CORRECTIONS
 
 if TYPE_CHECKING:
-    from recsys.comparison.compare import CompareOptions, Comparison
+    from recsys.comparison.compare import Comparison
     from recsys.evaluation.results import Evaluation
 
 _SHORTEST_LIST = 20  # of a model, for its report
@@ -91,7 +91,7 @@ def compare_command(
     report: Path | None,
     methods: Path | None,
     quiet: bool,
-    **tests: Unpack[CompareOptions],
+    **tests: Any,  # options of compare by the same names
 ) -> None:
     """Compare models, paired user by user: A, B, … are list files (with --truth) or saved results.
 

@@ -20,7 +20,7 @@ from recsys.conventions.decisions import Conventions, describe
 from recsys.errors import FileError, InputError, NoRowsError, came_as
 from recsys.evaluation import tables
 from recsys.evaluation.result_files import document_of, run_facts
-from recsys.evaluation.results import Evaluation
+from recsys.evaluation.results import Evaluation, Reported
 from recsys.evaluation.uncertainty import Intervals
 from recsys.inputs.files import write_text
 from recsys.metrics.registry import Request
@@ -171,7 +171,7 @@ class MethodsFacts(TypedDict, total=False):
 
 
 def methods_paragraph(
-    results: Evaluation | Comparison | Mapping[str, Evaluation],
+    results: Reported | Mapping[str, Evaluation],
     *,
     data: str | None = None,
     split: Any = None,

@@ -267,7 +267,7 @@ def selection(data: ReportData) -> dict[str, Any]:
     for m in data.metrics:
         request = data.requests[m]
         rows: list[Any] = []
-        for model, base in product(names, repeat=2) if m in chosen else ():
+        for model, base in product(names, names) if m in chosen else ():
             row = data.rows.get((model, base, m))
             rows.append(None if row is None else _numbers(row, verdict_shown(data, row), words))
         metrics.append({
@@ -293,7 +293,7 @@ def _groups(data: ReportData) -> list[dict[str, Any]]:
         for label, mask in stratum.masks.items():
             pairs = {(a, b): group_row(data, a, b, mask) for a, b in combinations(data.names, 2)}
             pairs |= {(b, a): row.turned for (a, b), row in pairs.items()}
-            rows = [_group_numbers(pairs.get(pair)) for pair in product(data.names, repeat=2)]
+            rows = [_group_numbers(pairs.get(pair)) for pair in product(data.names, data.names)]
             values = [stratum.values[n][label] for n in data.names]
             order = sorted(range(len(values)), key=lambda i: -data.merit(values[i][0], data.metric))
             groups.append({
