@@ -44,10 +44,7 @@ __all__ = [
     "TieWarning",
     "TunedOnItselfWarning",
     "UnknownNameError",
-    "came_as",
-    "check_choice",
     "hush",
-    "needs_extra",
     "verb",
     "warn",
 ]

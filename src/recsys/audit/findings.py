@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from recsys.errors import check_choice
 from recsys.evaluation import tables
+from recsys.types import json_value
 
 SEVERITIES = ("error", "warning", "info")
 """How bad a finding is, worst first; an error fails the audit."""
@@ -36,9 +35,9 @@ class Finding:
             "area": self.area,
             "message": self.message,
             "count": self.count,
-            "examples": [_json_value(e) for e in self.examples],
+            "examples": [json_value(e) for e in self.examples],
             "todo": self.todo,
-            "values": _json_value(dict(self.values)),
+            "values": json_value(dict(self.values)),
         }
 
 
@@ -103,7 +102,7 @@ class Audit(Sequence[Finding]):
             "findings": [f.to_dict() for f in self.findings],
             "checked": self.checked,
             "skipped": self.skipped,
-            "facts": _json_value(self.facts),
+            "facts": json_value(self.facts),
         }
 
     def to_json(self, *, indent: int | None = 2) -> str:
@@ -162,16 +161,3 @@ def _format_examples(examples: Sequence[Any]) -> str:
 def _wrap(text: str) -> str:
     """Indented lines for a terminal, without control characters."""
     return tables.note_text(text, indent="  ", width=100)
-
-
-def _json_value(value: Any) -> Any:
-    """A value as JSON can hold it, nested ones included; None for NaN."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, Mapping):
-        return {str(k): _json_value(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_json_value(v) for v in value]
-    if isinstance(value, float) and value != value:  # noqa: PLR0124 - NaN is no JSON
-        return None
-    return value

@@ -47,7 +47,7 @@ from recsys.stats.paired_sums import SumsOfPieces
 from recsys.stats.resampling import POISSON_FROM, Progress, Rng, Scheme
 from recsys.stats.runs import merge_runs
 from recsys.stats.variance_reduction import read_user_tables
-from recsys.types import PerCase, cached_property
+from recsys.types import PerCase, cached_property, json_value
 
 _TWO_MODELS = "Such as recsys.compare({'old': old, 'new': new}, baseline='old')."
 Result = Evaluation | str | os.PathLike[str]
@@ -195,7 +195,7 @@ class Comparison(Reported, Sequence[Row]):
     def to_json(self, *, indent: int | None = 2) -> str:
         columns = number_columns(self.table)
         rows = [
-            {name: json_number(column[i]) for name, column in columns.items()} for i in range(len(self.rows))
+            {name: json_value(column[i]) for name, column in columns.items()} for i in range(len(self.rows))
         ]
         document = {
             "family": self.family,
@@ -548,8 +548,3 @@ def why_no_demand(
         if not margin >= abs(end - worst):
             return None
     return f"the value is {value:.4g} now, and the worst there is {worst:.4g}"
-
-
-def json_number(value: Any) -> Any:
-    """A value as JSON: None for a number that is not finite."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value

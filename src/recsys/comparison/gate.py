@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 
 from recsys.comparison.compare import (
     aggregate_notes,
-    json_number,
     mean_columns,
     means_of,
     stopped_early,
@@ -50,6 +49,7 @@ from recsys.stats.paired_tests import paired_t, rare_mean_test
 from recsys.stats.pairing import Aligned, Differences, align
 from recsys.stats.rare_values import METHOD
 from recsys.stats.resampling import unit_keys
+from recsys.types import json_value
 
 # A function of new and old values that gives the two sides that are compared.
 MakePair = Callable[[Any, Any], tuple[Any, Any]]
@@ -155,9 +155,7 @@ class Gate(tables.Tabled):
         return "\n".join(lines)
 
     def to_json(self, *, indent: int | None = 2) -> str:
-        checks = [
-            {name: json_number(value) for name, value in asdict(check).items()} for check in self.checks
-        ]
+        checks = [{name: json_value(value) for name, value in asdict(check).items()} for check in self.checks]
         document = {
             "passed": self.passed,
             "confidence": self.confidence,

@@ -18,7 +18,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from recsys.comparison.compare import json_number
 from recsys.comparison.row_pieces import folder_of
 from recsys.errors import FileError, InputError
 from recsys.evaluation import tables
@@ -29,6 +28,7 @@ from recsys.inputs.files.atomic_write import rename_if_absent, write_errors_of
 from recsys.metrics.registry import Request
 from recsys.stats.change_points import MIN_NIGHTS, Change, change_points
 from recsys.stats.inference_results import notes_only
+from recsys.types import json_value
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class ResultHistory(Sequence[Night]):
             for (name, metric), rows in self.changes().items()
             for night, change in rows
         ]  # fmt: skip
-        nights = [{name: json_number(value) for name, value in vars(night).items()} for night in self.nights]
+        nights = [{name: json_value(value) for name, value in vars(night).items()} for night in self.nights]
         too_few = [
             {"name": name, "metric": metric, "nights": count, "nights_needed": MIN_NIGHTS}
             for (name, metric), count in self.too_few_nights().items()

@@ -16,7 +16,7 @@ import numpy as np
 
 from recsys.evaluation import tables
 from recsys.report import style
-from recsys.types import PValue
+from recsys.types import PValue, json_value
 
 # Longer tables are not typeset, and the longest have one file only, so that a page stays small.
 _MOST_TYPESET_ROWS, _MOST_JSON_ROWS = 40, 100
@@ -68,7 +68,7 @@ class HtmlTable:
 
         CSV; up to 100 rows also JSON, and up to 40, which can be typeset, Markdown and LaTeX.
         """
-        columns = {n: [_json_value(v) for v in column] for n, column in self.columns.items()}
+        columns = {n: [json_value(v) for v in column] for n, column in self.columns.items()}
         formatted = {n: [_format(v, self.formats.get(n)) for v in column] for n, column in columns.items()}
         records = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
         lines = ",\n".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in records)
@@ -156,13 +156,6 @@ def _format(value: Any, spec: str | None, *, for_page: bool = False) -> Any:
     if spec == "p":
         return f"{PValue(value):.2g}"
     return format(value, spec)
-
-
-def _json_value(value: Any) -> Any:
-    """A value JSON can hold; None for NaN and infinity."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _is_number(value: Any) -> bool:
