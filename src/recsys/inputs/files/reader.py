@@ -118,22 +118,20 @@ def detect_format(source: FileContent) -> str:
 def stored_ids(*paths: Any) -> IdKind | None:
     """How the ids of several files are read by default: as stored if each stores types, otherwise as text.
 
-    None where nothing is a path. A path that cannot be opened decides nothing: whatever reads it says why.
+    What is not the path of a table that can be opened decides nothing; None if nothing is.
     """
-    named = [path for path in paths if isinstance(path, str | os.PathLike)]
-    if not named:
-        return None
-    return "auto" if all(map(_stores_types, named)) else "str"
+    kinds = {_id_kind(path) for path in paths if isinstance(path, str | os.PathLike)} - {None}
+    return "str" if "str" in kinds else next(iter(kinds), None)
 
 
-def _stores_types(path: str | os.PathLike[str]) -> bool:
-    """Whether a file, or the first one of several, tells numbers from text."""
+def _id_kind(path: str | os.PathLike[str]) -> IdKind | None:
+    """Return "auto" for a file, or the first of several, that tells numbers from text, otherwise "str"."""
     if str(path) == "-":  # standard input can be read once
-        return False
+        return "str"
     try:
-        return FORMATS[detect_format(open_file(files_of(path)[0]))].typed
-    except (RecsysError, OSError, ValueError):
-        return True
+        return "auto" if FORMATS[detect_format(open_file(files_of(path)[0]))].typed else "str"
+    except (RecsysError, OSError, ValueError):  # whatever reads it says why
+        return None
 
 
 def read_table(
