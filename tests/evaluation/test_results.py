@@ -54,8 +54,8 @@ def test_names_in_tables_are_neither_markup_nor_commands():
     ):
         assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]", shown)
     head, _, first, _ = tables.markdown(columns).splitlines()
-    assert head.startswith("| \\!\\[x\\](http://a.b)\\[31m\\|\\* |")
-    assert first.startswith("| \\!\\[x\\](http://a.b)\\[31m\\|\\* |")
+    assert head.startswith("| \\!\\[x\\](http:\u200b//a.b)\\[31m\\|\\* |")
+    assert first.startswith("| \\!\\[x\\](http:\u200b//a.b)\\[31m\\|\\* |")
 
 
 def test_groups_of_another_type_stay_apart_in_json():
