@@ -212,6 +212,13 @@ def convert_ids(
     return int_ids, new_codes[codes]
 
 
+def ids_of_texts(texts: Iterable[str], kind: IdKind | None, place: str, what: str) -> Array:
+    """The id of the type `kind` that each text is; errors name the place and the row."""
+    ids, codes = encode_strings(np.array(list(texts), dtype=object), table=place, column=what)
+    ids, codes = convert_ids(ids, codes, kind, f"{what} ids of {place}", lambda row: f", row {row}")
+    return ids.values[codes]
+
+
 def differing_ids_hint(one: Ids, other: Ids, what: str) -> str:
     """What to do about two sides that have no id in common.
 

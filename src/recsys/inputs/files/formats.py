@@ -72,28 +72,26 @@ class FileContent:
                 f"{self.name} stands for {len(self.parts)} files, and one is read here.",
                 hint="Name one file.",
             )
+        return b"".join(self._read())
+
+    def chunks(self, size: int) -> Iterator[bytes]:
+        """All bytes, unpacked, at most `size` at a time; what can be read only once comes whole."""
+        is_file = self.path is not None and self.path.is_file()
+        return self._read(size) if is_file else iter([self.data])
+
+    def _read(self, size: int | None = None) -> Iterator[bytes]:
+        """The bytes, unpacked, of a regular file at most `size` at a time."""
         try:
             if self.path is None or not self.path.is_file():
                 if self.path is not None:
                     refuse_device(self.path)
                 raw = sys.stdin.buffer.read() if self.path is None else self.path.read_bytes()
-                return _gunzip(io.BytesIO(raw), len(raw), self.name) if raw[:2] == _GZIP else raw
-            with self.path.open("rb") as stream:
-                if not self.plain:
-                    return _gunzip(stream, self.path.stat().st_size, self.name)
-                return stream.read()
-        except OSError as error:
-            raise read_error(self.name, error) from error
-
-    def chunks(self, size: int) -> Iterator[bytes]:
-        """All bytes, unpacked, at most `size` at a time; what can be read only once comes whole."""
-        if self.path is None or not self.path.is_file():
-            yield self.data
-            return
-        try:
+                is_packed = raw[:2] == _GZIP
+                yield from _unpacked(io.BytesIO(raw), len(raw), self.name) if is_packed else [raw]
+                return
             with self.path.open("rb") as stream:
                 if self.plain:
-                    yield from iter(lambda: stream.read(size), b"")
+                    yield from iter(lambda: stream.read(-1 if size is None else size), b"")
                 else:
                     yield from _unpacked(stream, self.path.stat().st_size, self.name, size)
         except OSError as error:
@@ -104,12 +102,7 @@ class FileContent:
         """The first bytes, unpacked; enough to detect the format."""
         if self.parts:
             return self.parts[0].head
-        if self.path is None or not self.path.is_file():
-            return self.data[:_HEAD_BYTES]
-        with self.path.open("rb") as stream:
-            if self.plain:
-                return stream.read(_HEAD_BYTES)
-            return _gunzip(stream, self.path.stat().st_size, self.name, most=_HEAD_BYTES)
+        return next(self.chunks(_HEAD_BYTES), b"")[:_HEAD_BYTES]
 
     @cached_property
     def plain(self) -> bool:
@@ -401,20 +394,15 @@ def is_unpacked_too_large(unpacked: int, size: int) -> bool:
     return unpacked > most_unpacked(size)
 
 
-def _gunzip(stream: BinaryIO, size: int, name: str, most: int | None = None) -> bytes:
-    """Unpacked bytes, all or the first `most`."""
-    return b"".join(_unpacked(stream, size, name, _CHUNK_BYTES, most))
-
-
-def _unpacked(stream: BinaryIO, size: int, name: str, chunk: int, most: int | None = None) -> Iterator[bytes]:
-    """Unpacked bytes, some at a time, all or the first `most`.
+def _unpacked(stream: BinaryIO, size: int, name: str, chunk: int | None = None) -> Iterator[bytes]:
+    """Unpacked bytes, at most `chunk` at a time.
 
     A file that unpacks to far more than its size is refused before it fills the memory.
     """
     total = 0
     try:
         with gzip.GzipFile(fileobj=stream) as unzipped:
-            while total != most and (part := unzipped.read(chunk if most is None else most - total)):
+            while part := unzipped.read(chunk or _CHUNK_BYTES):
                 yield part
                 total += len(part)
                 if is_unpacked_too_large(total, size):

@@ -346,10 +346,13 @@ def _shorten(line: str | bytes) -> str:
     return repr(text[:60] + "…" if len(text) > 60 else text)
 
 
-def _split(form: str, kind: str, data: bytes, name: str, *, skip_first: bool = False) -> TextTable:
+def _split(
+    form: str, kind: str, data: bytes, name: str, *,
+    header: Sequence[str] | None = None, skip_first: bool = False,
+) -> TextTable:  # fmt: skip
     if form == "trec":
         return split_trec(data, name, kind)
-    header = RATING_COLUMNS if form == "ratings" else None
+    header = RATING_COLUMNS if form == "ratings" and header is None else header
     return split_table(data, name, form, header, skip_first=skip_first)
 
 
@@ -585,15 +588,10 @@ def locate_errors(name: str, line: Callable[[int], str] | None = None) -> Iterat
 
 
 def _read_whole(form: str, source: FileContent, options: ReadOptions) -> tuple[Any, dict[str, str]]:
-    header = RATING_COLUMNS if form == "ratings" and options.header is None else options.header
-    table = read_text(source, lambda data, name: split_table(data, name, form, header), options.encoding)
+    """Every column; of TREC files only judgements are tables of interactions."""
+    table = read_text(source, partial(_split, form, "truth", header=options.header), options.encoding)
+    table = replace(table, names=["user", "item", "grade"]) if form == "trec" else table
     return typed_table(table, options)
-
-
-def _read_whole_trec(source: FileContent, options: ReadOptions) -> tuple[Any, dict[str, str]]:
-    """Judgements; a run is no table of interactions."""
-    table = read_text(source, lambda data, name: split_trec(data, name, "truth"), options.encoding)
-    return typed_table(replace(table, names=["user", "item", "grade"]), options)
 
 
 def typed_table(table: TextTable, options: ReadOptions) -> tuple[Any, dict[str, str]]:
@@ -778,25 +776,25 @@ def _is_number_cell(cell: bytes) -> bool:
     return re.fullmatch(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", cell) is not None
 
 
-def _add_separated(form: str, **facts: Any) -> None:
+def _add(form: str, **facts: Any) -> None:
     facts["read_blocks"] = partial(_read_blocks, form)
     add_format(Format(form, partial(_read, form), partial(_read_whole, form), **facts))
 
 
-_add_separated(
+_add(
     "csv",
     write=partial(_write_separated, ","),
     suffixes=(".csv",),
     help=r"none of the others; the separator is that of the header: `,` tab `;` `\|`",
 )
-_add_separated(
+_add(
     "tsv",
     write=partial(_write_separated, "\t"),
     suffixes=(".tsv", ".tab"),
     recognises=lambda head: b"\t" in first_lines(head)[0] and b"," not in first_lines(head)[0],
     help="tabs and no commas in the header",
 )
-_add_separated(
+_add(
     "inter",
     write=_write_inter,
     suffixes=(".inter",),
@@ -805,21 +803,16 @@ _add_separated(
     lists="RecBole's columns",
     truth="the same",
 )
-add_format(
-    Format(
-        "trec",
-        read=partial(_read, "trec"),
-        read_whole=_read_whole_trec,
-        read_blocks=partial(_read_blocks, "trec"),
-        write=_write_trec,
-        suffixes=(".qrels", ".qrel", ".run", ".trec"),
-        recognises=_begins_like_trec,
-        help="six or four columns between blanks",
-        lists="run: `qid Q0 docno rank score tag`",
-        truth="qrels: `qid 0 docno judgement`",
-    )
+_add(
+    "trec",
+    write=_write_trec,
+    suffixes=(".qrels", ".qrel", ".run", ".trec"),
+    recognises=_begins_like_trec,
+    help="six or four columns between blanks",
+    lists="run: `qid Q0 docno rank score tag`",
+    truth="qrels: `qid 0 docno judgement`",
 )
-_add_separated(
+_add(
     "ratings",
     suffixes=(".csv", ".tsv", ".tab"),
     recognises=_begins_like_ratings,

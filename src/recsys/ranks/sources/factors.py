@@ -17,7 +17,7 @@ from recsys import kernels
 from recsys.errors import FileError, InputError
 from recsys.inputs.containers import as_array
 from recsys.inputs.files.formats import read_error, read_text_file
-from recsys.inputs.ids import IdKind, convert_ids, encode_strings
+from recsys.inputs.ids import IdKind, ids_of_texts
 from recsys.ranks.ranked_truth import CountedTruth
 from recsys.ranks.sources.factor_files import pick_matrix
 from recsys.ranks.sources.source import IdRows, RankingOptions, UsersByItems
@@ -265,9 +265,7 @@ def row_ids(
                 hint="Save one row of whole numbers or strings: np.save(path, ids.astype(np.int64)).",
             )
         kind = "int" if kind == "auto" and stored.dtype.kind in "iu" else kind
-    texts = [
+    texts = (
         id_.decode(errors="surrogateescape") if isinstance(id_, bytes) else str(id_) for id_ in cells or ()
-    ]
-    known, codes = encode_strings(np.array(texts, dtype=object), table=place, column=what)
-    known, codes = convert_ids(known, codes, kind, f"{what} ids of {place}", lambda row: f", row {row}")
-    return known.values[codes]
+    )
+    return ids_of_texts(texts, kind, place, what)

@@ -151,20 +151,7 @@ class IdRows:
         known_ids = f"{self.size} {self.what}s, ids 0 to {self.size - 1}"
         if self.size < 2:
             known_ids = f"1 {self.what}, id 0" if self.size else f"no {self.what}s"
-        if self.named:
-            values = ids.values if codes is None else ids.values[np.unique(codes)]
-            unknown = values[self.row_of(values) < 0]
-            if len(unknown):
-                raise InputError(
-                    f"{self.what} {unknown.tolist()[0]!r} of {where} does not exist in the model, which has "
-                    f"{known_ids}.",
-                    table=table,
-                    column=self.what,
-                    hint="Rows count from 0. If these are ids, keep the id of each row in the model's file, "
-                    f"as an array {self.what}_ids, or pass {self.what}_ids= (to evaluate, inspect or bench).",
-                )
-            return
-        if ids.kind == "str":
+        if ids.kind == "str" and not self.named:
             raise IdTypeError(
                 f"the {self.what} ids of {where} are strings ({ids.name(0)!r}, …), "
                 "and the rows of the model have no ids.",
@@ -172,17 +159,21 @@ class IdRows:
                 column=self.what,
                 hint=f"Pass {self.what}_ids= with the id of each row.",
             )
-        low, high = ids.values[0], ids.values[-1]
-        if codes is not None and not 0 <= low <= high < self.size:
-            occurring = ids.values[codes]
-            low, high = occurring.min(initial=0), occurring.max(initial=-1)
-        if low < 0 or high >= self.size:
+        unknown = self.row_of(ids.values) < 0
+        if codes is not None and unknown.any():
+            unknown &= np.bincount(codes, minlength=len(ids)) > 0
+        wrong = ids.values[unknown].tolist()
+        if wrong:
+            hint = f"pass {self.what}_ids= with the id of each row."
+            if self.named:
+                hint = f"keep the id of each row in the model's file, as an array {self.what}_ids, or pass "
+                hint += f"{self.what}_ids= (to evaluate, inspect or bench)."
             raise InputError(
-                f"{self.what} {int(low if low < 0 else high)} of {where} does not exist in the model, "
-                f"which has {known_ids}.",
+                f"{self.what} {wrong[0 if self.named or wrong[0] < 0 else -1]!r} of {where} does not exist "
+                f"in the model, which has {known_ids}.",
                 table=table,
                 column=self.what,
-                hint=f"Rows count from 0. If these are ids, pass {self.what}_ids= with the id of each row.",
+                hint=f"Rows count from 0. If these are ids, {hint}",
             )
 
     def check_numbers(self, ids: Ids, *, table: str) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 from recsys.errors import FileError, IdTypeError, InputError, RecsysError, needs_extra
 from recsys.inputs.files.atomic_write import write_bytes
 from recsys.inputs.files.matrices import SUFFIXES, read_arrays
-from recsys.inputs.ids import IdKind, convert_ids, encode_strings
+from recsys.inputs.ids import IdKind, ids_of_texts
 from recsys.kernels.keyed_random import digest, id_keys, pair_keys
 from recsys.ranks.sources.factor_files import find_factors, in_order
 from recsys.ranks.sources.factors import Factors, row_ids
@@ -164,16 +164,15 @@ def load_model(
     Raises:
         FileError: the file is missing, damaged, of another kind or of a later version.
     """
-    file = Path(path)
+    file, given = Path(path), {"user": user_ids, "item": item_ids}
     if not is_model_file(file):
-        return _load_factors(file, ids, user_ids, item_ids)
+        return _load_factors(file, ids, given)
     arrays, description = _read_model_file(file)
-    names: dict[str, Any] = {"user_ids": user_ids, "item_ids": item_ids}
     try:
-        for what in _SIDES:
+        names: dict[str, Any] = {}
+        for what, own in given.items():
             kept = arrays.pop(f"ids.{what}_ids", description.get(f"{what}_ids"))
-            if names[f"{what}_ids"] is None:
-                names[f"{what}_ids"] = None if kept is None else _converted(kept, ids, what, file)
+            names[f"{what}_ids"] = _converted(kept, ids, what, file) if own is None else own
         source = _build_source(description["model"], arrays, description, names)
         if description.get("others") is not None:
             source = source.for_anybody(int(description["others"]))
@@ -189,13 +188,10 @@ def load_model(
     return source.with_text_ids() if ids == "str" else source
 
 
-def _load_factors(
-    file: Path, ids: IdKind | None, user_ids: Iterable[Any] | None, item_ids: Iterable[Any] | None
-) -> Factors:
+def _load_factors(file: Path, ids: IdKind | None, given: Mapping[str, Iterable[Any] | None]) -> Factors:
     """Two matrices that others wrote, with the ids that are given or beside them."""
     pair, arrays = find_factors(file)
     _refuse_empty(arrays, file)
-    given = {"user": user_ids, "item": item_ids}
     names = {
         f"{what}_ids": row_ids(None, what, ids, (file, arrays)) if own is None else own
         for what, own in given.items()
@@ -321,15 +317,14 @@ def _sparse_matrix(name: str, arrays: Mapping[str, Array], n_columns: int | None
     return matrix
 
 
-def _converted(kept: Any, ids: IdKind | None, what: str, file: Path) -> Array:
-    """The ids of a file as text or whole numbers; by default as they are."""
+def _converted(kept: Any, ids: IdKind | None, what: str, file: Path) -> Array | None:
+    """The ids of a file, if it has any, as text or whole numbers; by default as they are."""
+    if kept is None:
+        return None
     is_text = isinstance(kept, list)
     if ids in (None, "auto") or ids == ("str" if is_text else "int"):
         return np.array(kept, dtype=object) if is_text else kept
-    texts = np.array([str(name) for name in (kept if is_text else kept.tolist())], dtype=object)
-    known, codes = encode_strings(texts, table=file.name, column=what)
-    known, codes = convert_ids(known, codes, ids, f"{what} ids of {file.name}", lambda row: f", row {row}")
-    return known.values[codes]
+    return ids_of_texts(map(str, kept if is_text else kept.tolist()), ids, file.name, what)
 
 
 def _safetensors_metadata(file: Path) -> dict[str, str]:
