@@ -138,13 +138,8 @@ class ComparisonPictures(EvaluationPictures):
         ):
             values[key], units[key] = section_numbers.lifts_or_differences(self._labelled_rows(key))
         lower = [key for key in values if self._data.lower_is_better(key)]
-        word = (
-            "lift"
-            if all(units.values())
-            else "difference"
-            if not any(units.values())
-            else "against the other"
-        )
+        mixed = "against the other" if any(units.values()) else "difference"
+        word = "lift" if all(units.values()) else mixed
         return self._draw("forest", values, **({"unit": units, "title": word, "lower": lower} | style))
 
     def winloss(self, metric: str | None = None, **style: Any) -> Any:

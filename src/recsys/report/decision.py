@@ -88,7 +88,7 @@ def decide(data: ReportData, n_cautions: int = 0) -> Decision:
     tied = data.ties_with_best(metric)
     tiles = [*_lifts(data), *_who_loses(data), trust]
     prices = price(data)
-    costs = [one.says for one in prices] or list(_costs_nothing(data))
+    costs = [one.says for one in prices] or _costs_nothing(data)
     if _same_values(data):
         says = f"All {len(data.names)} models have {metric} {value:.4f}{interval}{over}."
     else:
@@ -135,9 +135,8 @@ def _heading(data: ReportData, tied: Sequence[str]) -> str:
         return f"{best} leads on {metric}, untested"
     has_errors = any(finding["severity"] == "error" for finding in data.findings)
     if tied:
-        return f"Nothing separates {_and([best, *tied])}" + (
-            ", and the audit found errors" if has_errors else ""
-        )
+        errors = ", and the audit found errors" if has_errors else ""
+        return f"Nothing separates {_and([best, *tied])}{errors}"
     if has_errors:
         return f"{best} leads, but the audit found errors"
     if data.is_beyond_accuracy(metric):  # which is no merit as such
@@ -148,9 +147,7 @@ def _heading(data: ReportData, tied: Sequence[str]) -> str:
 def _lifts(data: ReportData) -> Iterator[Tile]:
     """The best against the baseline and against the next best."""
     next_best = data.names[1]
-    titles: dict[str, str] = {}
-    if data.baseline is not None and data.baseline != data.best:
-        titles[data.baseline] = "the baseline"
+    titles = {} if data.baseline in (None, data.best) else {data.baseline: "the baseline"}
     titles[next_best] = "the baseline and the next best" if next_best in titles else "the next best"
     for other, title in titles.items():
         row = data.rows.get((data.best, other, data.metric))
@@ -232,8 +229,7 @@ def _trust(data: ReportData, n_cautions: int) -> Tile:
     counts = {s: sum(f["severity"] == s for f in data.findings) for s in ("error", "warning")}
     found = [f"{n} audit {word}{'s' if n > 1 else ''}" for word, n in counts.items() if n]
     parts = [", ".join(found)] if found else []
-    if n_cautions:
-        parts.append(f"{n_cautions} caution{'s' if n_cautions > 1 else ''}")
+    parts += [tables.count_with_noun(n_cautions, "caution|cautions")] if n_cautions else []
     total = sum(counts.values()) + n_cautions
     named = [f["name"] for f in data.findings if f["severity"] in counts]
     nothing = "the audit found nothing" if data.findings else "nothing to be careful about"
@@ -251,25 +247,32 @@ def price(data: ReportData) -> list[Price]:
 
     Where a value is the same to the digits that are shown nothing is given up.
     """
-    best, prices = data.best, []
-    for label, (known, is_lower, leader) in _other_merits(data).items():
-        unit = " bits" if label in data.requests and "in bits" in data.requests[label].metric.meaning else ""
-        shown, leading = _short(known[best]), _short(known[leader])
-        if shown == leading:
+    prices = []
+    for label, values in _other_merits(data).items():
+        shown = _short(values[data.best])
+        leader = _leader(data, label, {n: values[n] for n in _near_the_best(data) if n in values})
+        if shown == _short(values[leader]):
             continue
-        less, more = sorted((known[leader], known[best]))
+        unit = " bits" if label in data.requests and "in bits" in data.requests[label].metric.meaning else ""
+        less, more = sorted((values[leader], values[data.best]))
         ratio = less / more if less >= 0 else 0.0
-        words = _in_words(ratio, is_more=is_lower) if less > 0 else "against"
-        says = f"{label} {shown}{unit}, {words} {_of(leader)} {leading}{unit}"
+        words = _in_words(ratio, is_more=_is_lower(data, label)) if less > 0 else "against"
+        says = f"{label} {shown}{unit}, {words} {_of(leader)} {_short(values[leader])}{unit}"
         prices.append(Price(ratio, label, leader, says))
     return sorted(prices, key=lambda one: one.ratio)
 
 
-def _other_merits(data: ReportData) -> dict[str, tuple[Mapping[str, float], bool, str]]:
-    """Of what a model is judged by beside accuracy: the values, whether less is better, and who leads.
+def _is_lower(data: ReportData, label: str) -> bool:
+    return label in data.requests and data.lower_is_better(label)
 
-    Only models that come near the best in accuracy can lead.
-    """
+
+def _leader(data: ReportData, label: str, values: Mapping[str, float]) -> str:
+    """The model with the best of these values."""
+    return (min if _is_lower(data, label) else max)(values, key=lambda name: values[name])
+
+
+def _other_merits(data: ReportData) -> dict[str, dict[str, float]]:
+    """What models are judged by beside accuracy: the values that the best and one near it have."""
     facts: dict[str, Mapping[str, float]] = {}
     covered = coverage(data)
     if covered is not None:
@@ -282,14 +285,11 @@ def _other_merits(data: ReportData) -> dict[str, tuple[Mapping[str, float], bool
         if data.is_beyond_accuracy(name) and data.requests[name].metric.better != "zero":
             facts.setdefault(name, {n: data.value(n, name) for n in data.names})
     facts.pop(data.metric, None)
-    near = _near_the_best(data)
-    merits: dict[str, tuple[Mapping[str, float], bool, str]] = {}
+    near, merits = set(_near_the_best(data)), {}
     for label, values in facts.items():
-        known = {n: value for n, value in values.items() if math.isfinite(value)}
-        rivals = [n for n in near if n in known]
-        if data.best in known and len(rivals) > 1:
-            is_lower = label in data.requests and data.lower_is_better(label)
-            merits[label] = known, is_lower, (min if is_lower else max)(rivals, key=lambda n: known[n])
+        known = {name: value for name, value in values.items() if math.isfinite(value)}
+        if data.best in known and len(near & known.keys()) > 1:
+            merits[label] = known
     return merits
 
 
@@ -301,25 +301,22 @@ def _near_the_best(data: ReportData) -> list[str]:
     return near if len(near) > 1 else data.names
 
 
-def _costs_nothing(data: ReportData) -> Iterator[str]:
+def _costs_nothing(data: ReportData) -> list[str]:
     """That nothing is given up against the models near the best, and which of the others is ahead."""
-    best, further, labels = data.best, dict[str, list[str]](), []
-    for label, (known, is_lower, _) in _other_merits(data).items():
-        labels.append(label)
-        leader = (min if is_lower else max)(known, key=lambda n: known[n])
-        if _short(known[leader]) != _short(known[best]):
-            further.setdefault(leader, []).append(f"{label} ({_short(known[leader])})")
-    if not labels:
-        return
-    near = "no other model"
-    if len(_near_the_best(data)) < len(data.names):
-        near = f"no other model with at least half of its {data.metric}"
-    text = f"costs nothing measured here: {near} is ahead on {_and(labels, 'or')}"
-    for leader, values in further.items():
-        text += (
-            f"; {leader} is ahead on {_and(values)}, with {data.metric} {data.value(leader, data.metric):.4f}"
-        )
-    yield text
+    merits, further = _other_merits(data), dict[str, list[str]]()
+    for label, values in merits.items():
+        leader = _leader(data, label, values)
+        if _short(values[leader]) != _short(values[data.best]):
+            further.setdefault(leader, []).append(f"{label} ({_short(values[leader])})")
+    if not merits:
+        return []
+    is_far = len(_near_the_best(data)) < len(data.names)
+    near = f"no other model{f' with at least half of its {data.metric}' if is_far else ''}"
+    parts = [f"costs nothing measured here: {near} is ahead on {_and([*merits], 'or')}"]
+    for leader, ahead in further.items():
+        value = data.value(leader, data.metric)
+        parts.append(f"{leader} is ahead on {_and(ahead)}, with {data.metric} {value:.4f}")
+    return ["; ".join(parts)]
 
 
 def _in_words(ratio: float, *, is_more: bool) -> str:
@@ -358,9 +355,7 @@ def _changes(data: ReportData, tied: Sequence[str]) -> Iterator[str]:
         yield f"Another metric or cut-off: {leader} is ahead on {_and(metrics)}."
     if accuracy and not ahead:
         others = f"other {len(accuracy)}" if len(accuracy) > 1 else "other"
-        leads = all(
-            data.value(n, other) != data.value(best, other) for other in accuracy for n in data.names[1:]
-        )
+        leads = all(data.value(n, m) != data.value(best, m) for m in accuracy for n in data.names[1:])
         says = f"{best} leads on the {others} as well" if leads else f"no model is ahead on the {others}"
         yield f"No other metric of accuracy: {says}."
     elif not accuracy:

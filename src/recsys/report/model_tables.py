@@ -78,12 +78,8 @@ def ranking(data: ReportData) -> HtmlTable:
         lines.append(line)
     heads = ["model", metric]
     if rows:
-        heads += [
-            f"{'lift over' if unit else 'difference from'} {base}",
-            "adjusted p",
-            effect_name(data),
-            "won / tied / lost",
-        ]
+        lift = f"{'lift over' if unit else 'difference from'} {base}"
+        heads += [lift, "adjusted p", effect_name(data), "won / tied / lost"]
     columns: dict[str, list[Any]] = {"model": data.names}
     columns |= {h: [values[n][i] for n in data.names] for i, h in enumerate((metric, "low", "high"))}
     if rows:
@@ -221,17 +217,8 @@ def _comparison_table(data: ReportData, name: str, title: str, rows: Sequence[Ro
         "verdict": [verdict_shown(data, r) for r in rows],
     }
     formats = {"p": "p", "adjusted p": "p", "lift %": "+.1f", "effect": ".2f"}
-    heads = [
-        "metric",
-        "model",
-        "against",
-        "difference",
-        "lift",
-        "adjusted p",
-        effect_name(data),
-        "won / tied / lost",
-        "verdict",
-    ]
+    heads = ["metric", "model", "against", "difference", "lift", "adjusted p", effect_name(data)]
+    heads += ["won / tied / lost", "verdict"]
     lines = []
     for r in rows:
         word, lift = verdict_shown(data, r), r.relative_interval

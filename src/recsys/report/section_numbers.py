@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -78,12 +78,11 @@ def value_with_interval(data: ReportData, name: str, metric: str) -> Triple:
         return known
     value, runs = data.value(name, metric), data.models[name]
     ends = math.nan, math.nan
-    if len(runs) > 1:
-        if metric in data.per_case_metrics and not math.isnan(value):
-            rows = data.per_case[name]
-            bounds = data.requests[metric].metric.bounds
+    if len(runs) > 1 and metric in data.per_case_metrics:
+        rows, bounds = data.per_case[name], data.requests[metric].metric.bounds
+        if not math.isnan(value):
             ends = _mean_interval(rows.columns[metric], rows.clusters, rows.weights, value, bounds)
-    elif not math.isnan(value):
+    elif len(runs) == 1 and not math.isnan(value):
         with contextlib.suppress(RecsysError), hush(Warning), np.errstate(all="ignore"):
             ends = _interval_ends(runs[0].intervals(metrics=[metric])[metric], value)
     data.cache[name, metric] = (value, *ends)
@@ -199,12 +198,11 @@ def spread(data: ReportData) -> dict[str, dict[str, float]]:
         rows_of_model = data.per_case[name]
         known = ~np.isnan(rows_of_model.columns[data.metric])
         values = rows_of_model.columns[data.metric][known]
-        weights = None if rows_of_model.weights is None else rows_of_model.weights[known]
+        weights = np.ones(len(values)) if rows_of_model.weights is None else rows_of_model.weights[known]
         mean = float(np.average(values, weights=weights))
         row = {"mean": mean, "share at 0": float((values == 0).mean())}
         ascending = np.argsort(values)
-        shares = np.ones(len(values)) if weights is None else weights[ascending]
-        quantiles = quantiles_of(values[ascending], shares, QUANTILES)  # as `aggregate=` states them
+        quantiles = quantiles_of(values[ascending], weights[ascending], QUANTILES)  # as `aggregate=` has them
         rows[name] = row | {f"{q:.0%}": v for q, v in zip(QUANTILES, quantiles, strict=True)}
     return rows
 
@@ -213,49 +211,35 @@ def all_strata(data: ReportData) -> list[GroupValues]:
     """By groups of the evaluation, activity, cold and warm users, popularity and number of relevant items."""
     if data.metric not in data.per_case_metrics:
         return []
-    if "strata" in data.cache:
-        known: list[GroupValues] = data.cache["strata"]
-        return known
+    if "strata" not in data.cache:
+        data.cache["strata"] = [stratum for stratum in _strata(data) if stratum is not None]
+    return list(data.cache["strata"])
+
+
+def _strata(data: ReportData) -> Iterator[GroupValues | None]:
     users, measured = Ids(data.users), measured_cases(data, data.metric)
-    strata: list[GroupValues | None] = []
     values, sizes = evaluated_groups(data, data.metric)
     if values:
         caption = f"{data.metric} by the groups of the evaluation."
         first = data.first(data.names[0])
         is_aligned = np.array_equal(first.per_case.ids, data.aligned.ids)
         masks = {str(g): first.group_masks[g] for g in first.by} if is_aligned else {}
-        strata.append(GroupValues("group of the evaluation", "group", sizes, values, caption, masks))
+        yield GroupValues("group of the evaluation", "group", sizes, values, caption, masks)
     if data.train is not None:
         n_train = count_entries(data.train, users)
-        strata.append(
-            _values_by_group(
-                data,
-                "activity",
-                "training interactions",
-                *_ranges(n_train, measured),
-                describes="with {} training interactions",
-            )
-        )
+        group, labels = _ranges(n_train, measured)
+        words = "with {} training interactions"
+        yield _values_by_group(data, "activity", "training interactions", group, labels, describes=words)
         if (n_train == 0).any() and (n_train > 0).any():
-            strata.append(
-                _values_by_group(data, "cold and warm users", "history in training",
-                            np.where(n_train == 0, 0, 1), ["cold (none)", "warm (some)"],
-                            describes="who are {} in training")
-            )  # fmt: skip
-        strata.append(_by_item_popularity(data, users))
+            group, labels = np.where(n_train == 0, 0, 1), ["cold (none)", "warm (some)"]
+            title, words = "history in training", "who are {} in training"
+            yield _values_by_group(data, "cold and warm users", title, group, labels, describes=words)
+        yield _by_item_popularity(data, users)
     if data.truth is not None:
         n_relevant = count_entries(data.truth, Ids(data.aligned.ids))
-        strata.append(
-            _values_by_group(
-                data,
-                "relevant items",
-                "relevant items in the truth",
-                *_ranges(n_relevant, measured),
-                describes="with {} relevant items",
-            )
-        )
-    data.cache["strata"] = [stratum for stratum in strata if stratum is not None]
-    return list(data.cache["strata"])
+        group, labels = _ranges(n_relevant, measured)
+        title, words = "relevant items in the truth", "with {} relevant items"
+        yield _values_by_group(data, "relevant items", title, group, labels, describes=words)
 
 
 def head_and_tail(

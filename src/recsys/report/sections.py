@@ -244,13 +244,9 @@ def _strata(data: ReportData) -> Section | None:
     for stratum in strata:
         values, sizes = stratum.values, stratum.sizes
         chart = charts.strata(
-            values,
-            metric=data.metric,
-            sizes=sizes,
-            title=stratum.title,
-            baseline=data.baseline,
+            values, metric=data.metric, sizes=sizes, title=stratum.title, baseline=data.baseline,
             order=data.names,
-        )
+        )  # fmt: skip
         table = table_by_model(f"strata-{stratum.name.replace(' ', '-')}", stratum.caption, values, sizes)
         pictures.append(Drawing(f"By {stratum.name}", chart, [table]))
     notes = []

@@ -20,6 +20,7 @@ import numpy as np
 from recsys.errors import FileError, ManifestError, SplitError
 from recsys.inputs.files import write_text
 from recsys.inputs.files.atomic_folder import remove_folder
+from recsys.inputs.files.atomic_write import write_errors_of
 from recsys.inputs.files.formats import FORMATS, file_sha256, read_text_file
 from recsys.inputs.files.reader import write_table
 from recsys.inputs.frames import as_frame, column_array
@@ -196,21 +197,15 @@ def save(
     splits = [made] if isinstance(made, Split) else list(made)
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
     try:
-        temporary.mkdir()
-        manifests = [
-            _write_split(one, rows, temporary / f"fold-{at}" if len(splits) > 1 else temporary, ending)
-            for at, one in enumerate(splits, 1)
-        ]
-        if target.exists():
-            target.rmdir()
-        temporary.rename(target)
-    except OSError as error:
-        if isinstance(error, FileError):
-            raise
-        raise FileError(
-            f"{folder} could not be written: {error.strerror or error}.",
-            hint="Nothing was changed. Check the free space and the folder's permissions.",
-        ) from error
+        with write_errors_of(Path(folder)):
+            temporary.mkdir()
+            manifests = [
+                _write_split(one, rows, temporary / f"fold-{at}" if len(splits) > 1 else temporary, ending)
+                for at, one in enumerate(splits, 1)
+            ]
+            if target.exists():
+                target.rmdir()
+            temporary.rename(target)
     finally:
         remove_folder(temporary)
     return manifests
