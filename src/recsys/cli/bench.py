@@ -357,13 +357,12 @@ def bench(
     relevant_from = None if relevant_from is None else float(relevant_from)
     plan = _read_plan(data, split, ids, columns=columns, relevant_from=relevant_from, seed=seed)
     test = plan.test
-    requests = set_requests("bench", _K)
-    asked = Request.parse(requests[0] if headline is None else headline)
-    requests = tuple(dict.fromkeys((str(asked), *requests)))
+    usual = set_requests("bench", _K)
+    asked = Request.parse(usual[0] if headline is None else headline)
+    drawn = [metric.name for metric in metric_set("bench") if metric in metric_set("headline")]
+    curves = [f"{name}@{k}" for name in drawn for k in _OTHER_CUTS]
+    requests = tuple(dict.fromkeys((str(asked), *usual, *curves)))
     result = Bench(plan, str(asked), test, plan.history("train", "validation"), items=items)
-    in_curves = set(metric_set("bench")) & set(metric_set("headline"))
-    requests += tuple(f"{m.name}@{k}" for m in metric_set("bench") if m in in_curves for k in _OTHER_CUTS)
-    requests = tuple(dict.fromkeys(requests))
     conventions = Conventions().but(relevant_from=plan.ratings.relevant_from)
     named = {name: TRAINABLE.find(name) for name in _baseline_names(baselines, models)}
     reasons = {name: _why_not(entry, result) for name, entry in named.items()}
@@ -391,9 +390,12 @@ def bench(
     for name in [*entries, *(models or ())]:
         tell(done, total, name)
         try:
-            source = (
-                train(name) if name in entries else _read_model((models or {})[name], ids, result.history)
-            )
+            if name in entries:
+                source = train(name)
+            else:
+                given = (models or {})[name]
+                source = load_ranking(given, ids=ids if isinstance(given, str | os.PathLike) else None)
+                source = with_ids_of(result.history, source)
             result.add(name, source, requests, conventions)
             result.findings += _find_leak(name, source, result)
         except (MissingExtraError, MemoryError) as error:
@@ -430,13 +432,6 @@ def _read_plan(data: Any, split: str | os.PathLike[str] | None, ids: IdKind, **o
     if isinstance(data, str | os.PathLike):
         data = read_events(data, columns=options["columns"], ids=ids)
     return make_plan(data, **options)
-
-
-def _read_model(model: Any, ids: IdKind, history: Interactions) -> Any:
-    """Lists, or what ranks the catalogue; the ids of files are read as those of the data."""
-    return with_ids_of(
-        history, load_ranking(model, ids=ids if isinstance(model, str | os.PathLike) else None)
-    )
 
 
 def _find_leak(name: str, model: Any, result: Bench) -> list[Finding]:
@@ -520,9 +515,8 @@ def _warnings(result: Bench, *, given: bool, has_split: bool) -> list[Remark]:
     n_users = result.evaluations[result.best].n_cases.get(result.headline, _FEWEST_USERS)
     if n_users < _FEWEST_USERS:
         words = tables.count_with_noun(n_users, "user|users")
-        remarks.append(
-            ("Few users", f"{words} with something relevant in the test, too few to tell models apart.")
-        )
+        sentence = f"{words} with something relevant in the test, too few to tell models apart."
+        remarks.append(("Few users", sentence))
     if given and not has_split:
         sentence = (
             "they must not have learnt from the test: --split-to FOLDER writes the parts to train on, "

@@ -53,14 +53,6 @@ class Ratings(NamedTuple):
     odd: str = ""
 
 
-class Decided(NamedTuple):
-    """What was decided before the table is read: the border of relevance (None: every row), and the split."""
-
-    relevant_from: float | None
-    how: str
-    parameters: Mapping[str, Any]
-
-
 @dataclass(frozen=True, eq=False)
 class BenchPlan:
     """A table with its roles, the meaning of its ratings, and its parts.
@@ -131,14 +123,8 @@ class BenchPlan:
 
     def explain(self) -> list[Remark]:
         """The plan in sentences, each with its heading."""
-        sizes = [
-            format_count(n, noun)
-            for n, noun in (
-                (len(self.table), "row"),
-                (len(self.table.ids("user")[0]), "user"),
-                (len(self.table.ids("item")[0]), "item"),
-            )
-        ]
+        sizes = [format_count(len(self.table), "row")]
+        sizes += [format_count(len(self.table.ids(role)[0]), role) for role in ("user", "item")]
         named = [f"{_ROLES[role]} {name!r}" for role, name in self.columns.items() if name is not None]
         unused = [name for name in self.table.names if name not in self.columns.values()]
         named += [f"not used: {', '.join(unused)}"] if unused else []
@@ -174,7 +160,7 @@ def make_plan(
     columns: Mapping[str, str | None] | None = None,
     relevant_from: float | None = None,
     seed: int = 0,
-    decided: Decided | None = None,
+    decided: Mapping[str, Any] | None = None,
 ) -> BenchPlan:
     """Read what a table is, and propose how to evaluate recommenders on it.
 
@@ -185,7 +171,8 @@ def make_plan(
             role that is not to be read.
         relevant_from: the rating from which on an item is relevant; by default the ratings decide.
         seed: of a random split.
-        decided: what a protocol has written down, instead of relevant_from and of what the table proposes.
+        decided: the split that a protocol has written down, {"how": ..., and parameters}, instead of what the
+            table proposes; every row is then relevant if relevant_from is None.
 
     Raises:
         InputError: the data is no table, or has a single user or item.
@@ -196,17 +183,18 @@ def make_plan(
     table, roles, remarks, _ = _read_roles(data, columns)
     n_left_out, time = len(data) - len(table), roles["time"]
     rating_column = roles["grade"]
-    if decided is None or decided.relevant_from is not None:
-        border = relevant_from if decided is None else decided.relevant_from
-        ratings = read_ratings(table, rating_column, border)
-    else:
+    if decided is not None and relevant_from is None:
         ratings = Ratings(None, "every row is relevant, as was decided.")
+    else:
+        ratings = read_ratings(table, rating_column, relevant_from)
     roles["grade"] = rating_column if ratings.relevant_from is not None else None
     table = FrameTable(table.frame, roles)
     if decided is None:
         how, parameters, why = _choose_split(table, time)
     else:
-        how, parameters, why = decided.how, dict(decided.parameters), f"{decided.how}, as was decided."
+        parameters = dict(decided)
+        how = parameters.pop("how")
+        why = f"{how}, as was decided."
     try:
         made = cast("Split", split(table, how, seed=seed, **parameters))
     except SplitError as error:
@@ -354,30 +342,33 @@ def _read_roles(
     frame = _with_whole_ids(frame, roles)
     remarks: list[Remark] = []
     table, rows = FrameTable(frame, roles), np.arange(len(frame))
+
+    def leave_out(those: Bool) -> tuple[FrameTable, Int]:
+        return FrameTable(as_frame(table.take(~those)), roles), rows[~those]
+
     if roles["time"] is not None and not repeats:
-        filler, remark = _placeholders(table.clock(roles["time"], None))
-        remarks += remark
-        roles["time"] = None if 2 * filler.sum() > len(filler) else roles["time"]
-        if roles["time"] is not None and filler.any():
-            table, rows = FrameTable(as_frame(table.take(~filler)), roles), rows[~filler]
-    for role, read in (("time", _missing_times), ("grade", _missing_ratings)):
+        filler, odd = _placeholders(table.clock(roles["time"], None))
+        remarks += odd
+        if 2 * filler.sum() > len(filler):
+            roles["time"] = None
+        elif odd:
+            table, rows = leave_out(filler)
+    for role, noun in (("time", "time"), ("grade", "rating")):
         name = roles[role]
         if name is None:
             continue
-        missing = read(table, name)
+        missing = table.clock(name, None).missing if role == "time" else _missing_ratings(table, name)
         if missing.all():
             roles[role] = None
             remarks.append(("Not read", f"the column {name!r}, which is empty."))
         elif missing.any():
-            table = FrameTable(as_frame(table.take(~missing)), roles)
-            rows = rows[~missing]
-            n = format_count(int(missing.sum()), "row")
-            remarks.append(("Left out", f"{n} without a {'time' if role == 'time' else 'rating'}."))
+            table, rows = leave_out(missing)
+            remarks.append(("Left out", f"{format_count(int(missing.sum()), 'row')} without a {noun}."))
     _refuse_a_single_id(table)
     first = np.ones(len(table), dtype=bool) if repeats else first_of_pairs(table)
     if not first.all():
         remarks.append(("Left out", f"{describe_repeats(first)}."))
-        table, rows = FrameTable(as_frame(table.take(first)), roles), rows[first]
+        table, rows = leave_out(~first)
     return table, roles, remarks, rows
 
 
@@ -385,39 +376,40 @@ def _with_whole_ids(frame: Any, roles: Mapping[str, Any]) -> Any:
     """The table with ids as numbers where all are whole: of equals the lower comes first, also of text."""
     for role in ("user", "item"):
         ids, codes = FrameTable(frame, roles).ids(role)
-        whole, codes = _whole_numbers(ids, codes, role)
-        if whole is not ids:
-            numbers = nw.new_series(roles[role], whole.values[codes], backend=frame.implementation)
-            frame = frame.with_columns(numbers)
+        numbers = _whole_numbers(ids)
+        if numbers is not None:
+            column = nw.new_series(roles[role], numbers[codes], backend=frame.implementation)
+            frame = frame.with_columns(column)
     return frame
 
 
-def _whole_numbers(ids: Ids, codes: Array, what: str) -> tuple[Ids, Array]:
-    """Text ids as numbers, if every one is written as a whole number of 64 bits; else as they are."""
+def _whole_numbers(ids: Ids) -> Array | None:
+    """The number of each id, if they are text and every one is written as a whole number of 64 bits."""
+    if ids.kind == "int":
+        return None
     try:
-        return (ids, codes) if ids.kind == "int" else convert_ids(ids, codes, None, what, str)
+        whole, codes = convert_ids(ids, np.arange(len(ids), dtype=np.int32), None, "ids", str)
     except IdTypeError:
-        return ids, codes
+        return None
+    return None if whole is ids else whole.values[codes]
 
 
 def with_ids_of(history: Interactions, ranking: Any) -> Any:
     """Lists, or a model, with text ids as the whole numbers that those of the history are."""
-    is_ready = isinstance(ranking, Lists)
+    sides: dict[str, tuple[Ids, Array]]
+    if isinstance(ranking, Lists):
+        cases = np.repeat(np.arange(len(ranking.cases)), ranking.sizes)
+        sides = {"user": (ranking.cases, cases), "item": (ranking.items, ranking.codes)}
+    else:
+        sides = {rows.what: (rows.ids, rows.rank) for rows in (ranking.user_rows, ranking.item_rows)}
     columns: dict[str, Array] = {}
-    for what, wanted in (("user", history.cases), ("item", history.items)):
-        if is_ready:
-            ids = ranking.cases if what == "user" else ranking.items
-            codes = np.repeat(np.arange(len(ids)), ranking.sizes) if what == "user" else ranking.codes
-        else:
-            rows = ranking.user_rows if what == "user" else ranking.item_rows
-            ids, codes = rows.ids, rows.rank
-        if wanted.kind == "int" and ids.kind == "str":
-            whole, codes = _whole_numbers(ids, codes, what)
-            if whole is not ids:
-                columns[what] = whole.values[codes]
+    for wanted, (what, (ids, codes)) in zip((history.cases, history.items), sides.items(), strict=True):
+        numbers = _whole_numbers(ids) if wanted.kind == "int" else None
+        if numbers is not None:
+            columns[what] = numbers[codes]
     if not columns:
         return ranking
-    if is_ready:
+    if isinstance(ranking, Lists):
         return read_lists(ranking.to_frame().assign(**columns))
     return ranking.renamed(columns.get("user"), columns.get("item"))
 
@@ -447,15 +439,13 @@ def first_of_pairs(table: FrameTable) -> Bool:
     [False, True, True]
     """
     user, item, time = table.ids("user")[1], table.ids("item")[1], table.role("time")
-    order: list[Array] = [user, item]
+    order = np.arange(len(table))
     if time is not None:
         clock = table.clock(time, None)
-        order = [clock.values, clock.missing, *order]
-    by_pair = np.lexsort(order)
-    repeats = np.diff(user[by_pair]) == 0
-    repeats &= np.diff(item[by_pair]) == 0
-    first = np.ones(len(table), dtype=bool)
-    first[by_pair[1:]] = ~repeats
+        order = np.lexsort([clock.values, clock.missing])
+    pairs = user.astype(np.int64) * len(table.ids("item")[0]) + item
+    first = np.zeros(len(table), dtype=bool)
+    first[order[np.unique(pairs[order], return_index=True)[1]]] = True
     return first
 
 
@@ -479,23 +469,16 @@ def _placeholders(clock: Clock) -> tuple[Bool, list[Remark]]:
     return filler, [("Odd times", f"{rows} at the newest time, {time}, as if it stood for none: {todo}.")]
 
 
-def _missing_times(table: FrameTable, name: str) -> Bool:
-    return table.clock(name, None).missing
-
-
 def _missing_ratings(table: FrameTable, name: str) -> Bool:
-    values = column_array(table.column(name))
-    if values.dtype.kind not in "iufb":
-        try:
-            values = values.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise ColumnError(
-                f"the ratings are no numbers ({error}).",
-                table="data",
-                column=name,
-                hint="Convert them, name another column: columns={'grade': ...}, or leave the column out.",
-            ) from None
-    return np.isnan(values.astype(np.float64))
+    try:
+        return np.isnan(column_array(table.column(name)).astype(np.float64))
+    except (TypeError, ValueError) as error:
+        raise ColumnError(
+            f"the ratings are no numbers ({error}).",
+            table="data",
+            column=name,
+            hint="Convert them, name another column: columns={'grade': ...}, or leave the column out.",
+        ) from None
 
 
 def read_ratings(table: FrameTable, column: str | None, relevant_from: float | None = None) -> Ratings:
@@ -577,34 +560,31 @@ def _choose_split(table: FrameTable, time: str | None) -> tuple[str, dict[str, A
     rows = f"{n} rows" if n > 1 else "row"
     per_user = f"each user's last {rows} are the test" if n > 1 else "each user's last row is the test"
     per_user += f", the {rows} before {'are' if n > 1 else 'is'} validation"
+    leak = "It leaks across users: a model may learn from what others did later."
     clock = table.clock(time, None)
     if _counts_within_users(clock, table.ids("user")[1]):
-        return "leave_last", last, (
-            f"{time!r} counts the rows of each user, so there is no common time: {per_user}. It leaks across "
-            "users: a model may learn from what others did later."
-        )  # fmt: skip
-    whole = {"test": _HELD_OUT_SHARE, "validation": _HELD_OUT_SHARE}
-    known, n_users, shares = _known_users(table, whole)
-    if all(k >= max(_FEWEST_KNOWN, _KNOWN_SHARE * of) for k, of in zip(known, n_users, strict=True)):
-        return "global_temporal", whole, (
-            f"one border in time for all: the newest {shares[1]:.0%} of the rows are the test, "
-            f"{_before_them(*shares)}; nothing is learnt from the future. {known[1]:,} of {n_users[1]:,} "
-            "users of the test have a history."
-        )  # fmt: skip
-    if all(k >= _KNOWN_SHARE * of for k, of in zip(known, n_users, strict=True)):
-        few = " and ".join(
-            f"{k:,} in the {part}" for k, part in zip(known, ("validation", "test"), strict=True)
+        return (
+            "leave_last",
+            last,
+            (f"{time!r} counts the rows of each user, so there is no common time: {per_user}. {leak}"),
         )
-        return "leave_last", last, (
-            f"a border in time for all would leave too few users with a history ({few}; it takes "
-            f"{_FEWEST_KNOWN}), so {per_user}. It leaks across users: a model may learn from what others did "
-            "later."
+    whole = {"test": _HELD_OUT_SHARE, "validation": _HELD_OUT_SHARE}
+    validation, test = _known_users(table, whole)
+    if any(part.known < _KNOWN_SHARE * part.users for part in (validation, test)):
+        left = (
+            f"{validation.known:,} of {validation.users:,} users of the validation and {test.known:,} of "
+            f"{test.users:,} of the test with a history"
+        )
+    elif min(validation.known, test.known) < _FEWEST_KNOWN:
+        few = f"{validation.known:,} in the validation and {test.known:,} in the test"
+        left = f"too few users with a history ({few}; it takes {_FEWEST_KNOWN})"
+    else:
+        return "global_temporal", whole, (
+            f"one border in time for all: the newest {test.share:.0%} of the rows are the test, "
+            f"{_before_them(validation.share, test.share)}; nothing is learnt from the future. "
+            f"{test.known:,} of {test.users:,} users of the test have a history."
         )  # fmt: skip
-    return "leave_last", last, (
-        f"a border in time for all would leave {known[0]:,} of {n_users[0]:,} users of the validation and "
-        f"{known[1]:,} of {n_users[1]:,} of the test with a history, so {per_user}. It leaks across users: a "
-        "model may learn from what others did later."
-    )  # fmt: skip
+    return "leave_last", last, f"a border in time for all would leave {left}, so {per_user}. {leak}"
 
 
 def _counts_within_users(clock: Clock, user: Array) -> bool:
@@ -629,19 +609,24 @@ def _before_them(validation: float, test: float) -> str:
     return f"{words} validation" + ("" if usual else f" ({_HELD_OUT_SHARE:.0%} each, but for equal times)")
 
 
-def _known_users(
-    table: FrameTable, parameters: Mapping[str, float]
-) -> tuple[list[int], list[int], list[float]]:
-    """Of a border in time, for validation and test: users with a history, all of them, the share of rows."""
+class _Part(NamedTuple):
+    """Of a part of a split: the users with a history, all of them, and the share of the rows."""
+
+    known: int
+    users: int
+    share: float
+
+
+def _known_users(table: FrameTable, parameters: Mapping[str, float]) -> list[_Part]:
+    """What a border in time makes of validation and test."""
     try:
         made = cast("Split", split(table, "global_temporal", **parameters))
     except SplitError:
-        return [0, 0], [1, 1], [0.0, 0.0]
-    user = table.ids("user")[1]
-    before, known, n_users = np.unique(user[made.mask("train")]), [], []
-    for part in ("validation", "test"):
-        users = np.unique(user[made.mask(part)])
-        known.append(int(np.isin(users, before).sum()))
-        n_users.append(len(users))
+        return [_Part(0, 1, 0.0)] * 2
+    user, parts = table.ids("user")[1], []
+    before = np.unique(user[made.mask("train")])
+    for name in PARTS[1:]:
+        users = np.unique(user[made.mask(name)])
+        parts.append(_Part(int(np.isin(users, before).sum()), len(users), float(made.mask(name).mean())))
         before = np.union1d(before, users)
-    return known, n_users, [float(made.mask(part).mean()) for part in PARTS[1:]]
+    return parts

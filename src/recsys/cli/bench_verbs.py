@@ -165,10 +165,7 @@ def bench_command(
             f"{len(factors)}; each file may hold them itself, as arrays user_ids and item_ids."
         )
     row_ids = {"user_ids": user_ids, "item_ids": item_ids}
-    files = FileOptions(
-        user=None, item=None, score=None, rank=None, grade=None, case=None, truth_user=None, truth_item=None,
-        ids=data.ids, form=None, encoding=data.encoding,
-    )  # fmt: skip
+    files = FileOptions(ids=data.ids, encoding=data.encoding)
     with print_warnings(quiet=quiet), _steps(quiet=quiet) as progress:
         result = bench(
             None if file is None else data.read(file),
@@ -257,14 +254,7 @@ def _names_of_models(paths: Sequence[str]) -> dict[str, str]:
 @_data_options
 @shared_options.seed_option
 @shared_options.quiet_option
-def init_command(
-    *,
-    file: str,
-    output: Path,
-    data: DataOptions,
-    seed: int,
-    quiet: bool,
-) -> None:
+def init_command(*, file: str, output: Path, data: DataOptions, seed: int, quiet: bool) -> None:
     """Write a protocol file for the interactions in FILE, with the reasons, for `recsys run` to execute.
 
     The columns, the split, what counts as relevant, the metrics and the baselines are read off FILE.

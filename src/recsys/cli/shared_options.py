@@ -61,17 +61,17 @@ class MetricOptions:
 class FileOptions:
     """The columns of each role, and how files are read."""
 
-    user: str | None
-    item: str | None
-    score: str | None
-    rank: str | None
-    grade: str | None
-    case: str | None
-    truth_user: str | None
-    truth_item: str | None
-    ids: Literal["str", "int", "auto"]
-    form: str | None
-    encoding: str
+    user: str | None = None
+    item: str | None = None
+    score: str | None = None
+    rank: str | None = None
+    grade: str | None = None
+    case: str | None = None
+    truth_user: str | None = None
+    truth_item: str | None = None
+    ids: Literal["str", "int", "auto"] = "str"
+    form: str | None = None
+    encoding: str = "utf-8"
 
     def read(self, path: str | None, kind: Literal["lists", "truth"], *, quiet: bool) -> Any:
         """A file of lists, or of interactions ("truth"); None without a path. Oddities are noted."""

@@ -6,7 +6,6 @@ Every row of TRAINABLE is a command with its settings as --set; `ncf` trains net
 from __future__ import annotations
 
 import time as clock
-import warnings
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -75,7 +74,8 @@ def train_command() -> None:
 
 def _model_command(name: str, entry: Trainable) -> click.Command:
     """The command of one row of TRAINABLE."""
-    settings = ", ".join(f"{key}={_shown(default)}" for key, default in entry.settings.items())
+    defaults = {key: "none" if value is None else value for key, value in entry.settings.items()}
+    settings = ", ".join(f"{key}={value}" for key, value in defaults.items())
 
     @click.command(
         name, cls=VerbCommand, help=f"{entry.help}\n\nSettings and their defaults: {settings or 'none'}."
@@ -124,23 +124,13 @@ def _model_command(name: str, entry: Trainable) -> click.Command:
             began = clock.perf_counter()
             source = train_model(name, history, catalogue=catalogue, seed=seed, **chosen)
             seconds = round(clock.perf_counter() - began, 3)
-            about = {
-                "name": name,
-                "settings": chosen,
-                "seed": seed,
-                "seconds": seconds,
-                "data": fingerprint(history),
-            }
-            save_model(output, source, about)
+            about = {"name": name, "settings": chosen, "seed": seed, "seconds": seconds}
+            save_model(output, source, about | {"data": fingerprint(history)})
         if not quiet:
             note(f"{output}: {name} of {source.user_rows.size:,} users and {source.n_items:,} items, "
                  f"trained in {seconds:.1f} s")  # fmt: skip
 
     return command
-
-
-def _shown(default: Any) -> str:
-    return "none" if default is None else str(default)
 
 
 def _read_settings(name: str, defaults: Mapping[str, Any], changes: tuple[str, ...]) -> dict[str, Any]:
@@ -198,7 +188,7 @@ def _read_history(
 ) -> Interactions:
     """The interactions of a file, but those without a rating; without a header user, item, rating, time."""
     from recsys.cli.bench_plan import read_rated
-    from recsys.errors import InputError, RecsysWarning
+    from recsys.errors import InputError, RecsysWarning, warn
     from recsys.inputs.files import read_file
     from recsys.inputs.files.ncf import has_no_header
     from recsys.splits.split_result import format_count
@@ -214,9 +204,7 @@ def _read_history(
         history, n_missing = read_rated(path, named, ids=ids, format=form, encoding=encoding)
         if not n_missing:
             raise
-    warnings.warn(
-        RecsysWarning(f"left out: {format_count(n_missing, 'row')} without a rating."), stacklevel=2
-    )
+    warn(RecsysWarning, f"left out: {format_count(n_missing, 'row')} without a rating.")
     return history
 
 
@@ -225,17 +213,15 @@ def _read_catalogue(
 ) -> list[Any]:
     """The ids of all items: those of a table, and those of the history."""
     from recsys.inputs.frames import find_columns
-    from recsys.inputs.ids import convert_ids, encode_strings
+    from recsys.inputs.ids import ids_of_texts
 
     frame = shared_options.read_cells(path, encoding)
     names = [str(name) for name in frame.columns]
     named = {"item": item} if item in names and item is not None else None
     column = find_columns(names, ("item",), named, path, needed=("item",))["item"]
-    texts = frame[column].astype(str).to_numpy(dtype=object)
-    listed, codes = encode_strings(texts, table=path, column=column)
     kind: Literal["str", "int"] = "int" if "int" in (ids, history.items.kind) else "str"
-    listed, _ = convert_ids(listed, codes, kind, f"item ids of {path}", lambda row: f", row {row}")
-    return sorted({*listed.values.tolist(), *history.items.values[history.codes].tolist()})
+    listed = ids_of_texts(frame[column].astype(str), kind, path, "item")
+    return sorted({*listed.tolist(), *history.items.values[history.codes].tolist()})
 
 
 @train_command.command(
@@ -338,11 +324,8 @@ def ncf_command(
         seconds = round(clock.perf_counter() - began, 3)
         model = fitted.model
         model.user_ids, model.item_ids = pairs.user_ids, pairs.item_ids
-        save_model(
-            output,
-            model,
-            {"name": kind, "settings": settings, "seconds": seconds, "data": fingerprint(history)},
-        )
+        about = {"name": kind, "settings": settings, "seconds": seconds, "data": fingerprint(history)}
+        save_model(output, model, about)
         result = None if candidates is None else FinalTest(candidates).evaluate(model)
     if not quiet:
         note(f"{output}: {kind} of {pairs.n_users:,} users and {pairs.n_items:,} items, "

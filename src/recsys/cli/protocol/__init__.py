@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from recsys.comparison.compare import Comparison, compare
 from recsys.comparison.history import record
@@ -43,9 +43,6 @@ from recsys.ranks.ranked_truth import without_history
 from recsys.ranks.sources import is_model_path
 from recsys.stats.aggregates import Aggregate
 from recsys.types import Interactions, Lists, cached_property
-
-if TYPE_CHECKING:
-    from recsys.cli.bench_plan import BenchPlan
 
 __all__ = ["Outcome", "Protocol", "input_digests", "read_protocol", "run_protocol"]
 
@@ -141,7 +138,6 @@ def read_protocol(path: str | Path) -> Protocol:
         ("conventions", lambda: protocol.conventions),
         ("compare", lambda: _check_comparison(protocol)),
         ("split" if "split" in content else "data", lambda: _check_split(protocol)),
-        ("models", lambda: _check_models(protocol)),
         ("output", lambda: _check_output(protocol)),
     ):
         with protocol.errors_at(table):
@@ -192,6 +188,12 @@ def _check_schema(file: Path, text: str, content: dict[str, Any]) -> None:
         where.append(unknown)
     elif first.validator == "required":
         message = f"{name} lacks {next(n for n in first.validator_value if n not in first.instance)!r}."
+    elif first.validator == "dependentRequired":
+        needs = first.validator_value.items()
+        given = first.instance.keys()
+        setting, needed = next((s, n) for s, (n,) in needs if s in given and n not in given)
+        message = f"{name}: {setting} is for {'' if name == 'data' else 'models with '}{needed} only."
+        where = where[:1]
     elif first.validator == "oneOf":
         choices = [choice["required"][0] for choice in first.validator_value]
         message = f"{name} needs exactly one of {', '.join(choices)}."
@@ -226,21 +228,14 @@ def _check_split(protocol: Protocol) -> None:
     from recsys.splits import STRATEGIES
     from recsys.splits.job import DEFAULTS
 
-    options = protocol.content.get("split")
-    if ("interactions" in protocol.content["data"]) != (options is not None):
+    data, options = protocol.content["data"], protocol.content.get("split")
+    if ("interactions" in data) != (options is not None):
         raise InputError(
             "[data] names interactions and there is no [split]."
             if options is None
             else "[data] names a test, so [split] has nothing to split.",
             hint="interactions and [split] go together, with how = 'leave_last', for example.",
         )
-    data = protocol.content["data"]
-    for name in ("repeats", "reading") if options is None else ():
-        if name in data:
-            raise InputError(
-                f"{name} is for interactions: the rows of train and test are split already.",
-                hint=f"Take {name} out of [data].",
-            )
     if options is None:
         return
     if data.get("reading") == "bench" and ("repeats" in data or not protocol.content.get("relevance")):
@@ -264,33 +259,18 @@ def _check_split(protocol: Protocol) -> None:
             raise UnknownNameError(f"option of {how}", name, known)
 
 
-def _check_models(protocol: Protocol) -> None:
-    """Check that no model has a setting that would be ignored."""
-    needed_setting = {
-        "columns": "lists",
-        "user_ids": "factors",
-        "item_ids": "factors",
-        "half_life": "baseline",
-        "settings": "baseline",
-        "unit": "half_life",
-    }
-    for name, model in protocol.content["models"].items():
-        for setting, needed in needed_setting.items():
-            if setting in model and needed not in model:
-                raise InputError(f"models.{name}: {setting} is for models with {needed} only.")
-        has_age = "half_life" in model or "share" in model.get("settings", {})
-        if (model.get("baseline") == "recent") != has_age:
-            raise InputError(
-                f"models.{name}: the baseline 'recent' needs half_life, such as \"7d\" or a number in the "
-                "unit of the times, and no other has one."
-            )
-
-
 def _check_baselines(protocol: Protocol) -> None:
-    """Check that each baseline exists and has the settings given to it."""
+    """Check that each baseline exists and has the settings given to it, and 'recent' alone an age."""
     from recsys.models.trainable import TRAINABLE
 
     for name, model in protocol.content["models"].items():
+        has_age = "half_life" in model or "share" in model.get("settings", {})
+        if (model.get("baseline") == "recent") != has_age:
+            with protocol.errors_at("models"):
+                raise InputError(
+                    f"models.{name}: the baseline 'recent' needs half_life, such as \"7d\" or a number in "
+                    "the unit of the times, and no other has one."
+                )
         if "baseline" not in model:
             continue
         with protocol.errors_at("models", name, "baseline"):
@@ -441,9 +421,7 @@ def run_protocol(
     baseline, metrics = options.pop("baseline", None), options.pop("metrics", None)
     comparison = None
     if len(results) > 1:
-        comparison = compare(
-            results, baseline, metrics, cautions=cautions, rng=protocol.seed, **options
-        )  # fmt: skip
+        comparison = compare(results, baseline, metrics, cautions=cautions, rng=protocol.seed, **options)
     paths = {}
     if folder is not None:
         run = {"protocol": protocol.sha256, "title": protocol.title, "inputs": inputs}
@@ -492,18 +470,23 @@ def _read_data(
     reading = {"ids": "str", **{name: data[name] for name in ("ids", "format", "encoding") if name in data}}
     every_row = relevance.get("every_row", False)
     if data.get("reading") == "bench":
-        plan = _make_plan(protocol, columns or None, None if every_row else relevance["from"], reading)
+        from recsys.cli.bench_plan import make_plan, read_events
+
+        rows = read_events(protocol.at(data["interactions"]), columns=columns or None, **reading)
+        with protocol.errors_at("split"):
+            plan = make_plan(
+                rows, columns=columns or None, relevant_from=None if every_row else relevance["from"],
+                seed=protocol.seed, decided=protocol.content["split"],
+            )  # fmt: skip
         for heading, sentence in plan.explain():
             say(f"{heading}: {sentence}")
         history = plan.history("train", "validation")
         return history, plan.test, history
     columns = (columns | {"grade": None} if every_row else columns) or None
     if "interactions" not in data:
-        train = None
-        if "train" in data:
-            train = read_file(protocol.at(data["train"]), "truth", columns=columns, **reading)
-        test = read_file(protocol.at(data["test"]), "truth", columns=columns, **reading)
-        return train, test, train
+        paths = {name: protocol.at(data[name]) for name in ("train", "test") if name in data}
+        read = {name: read_file(file, "truth", columns=columns, **reading) for name, file in paths.items()}
+        return read.get("train"), read["test"], read.get("train")
     import pandas as pd
 
     from recsys.cli.bench_plan import describe_repeats, first_of_pairs
@@ -537,19 +520,6 @@ def _read_data(
     # The known rows of unseen users are their history; models learn from train alone.
     history = pd.concat([parts.train, parts.known])
     return train, test, read_interactions(history, columns=columns, table="known")
-
-
-def _make_plan(
-    protocol: Protocol, columns: Any, relevant_from: float | None, reading: Mapping[str, Any]
-) -> BenchPlan:
-    """The plan of `bench`, with what is written in the protocol instead of what the data would propose."""
-    from recsys.cli.bench_plan import Decided, make_plan, read_events
-
-    rows = read_events(protocol.at(protocol.content["data"]["interactions"]), columns=columns, **reading)
-    split = dict(protocol.content["split"])
-    decided = Decided(relevant_from, split.pop("how"), split)
-    with protocol.errors_at("split"):
-        return make_plan(rows, columns=columns, seed=protocol.seed, decided=decided)
 
 
 def _check_relevance(protocol: Protocol, test: Interactions) -> None:
