@@ -609,7 +609,7 @@ def _before_them(validation: float, test: float) -> str:
     return f"{words} validation" + ("" if usual else f" ({_HELD_OUT_SHARE:.0%} each, but for equal times)")
 
 
-class _Part(NamedTuple):
+class _HeldOut(NamedTuple):
     """Of a part of a split: the users with a history, all of them, and the share of the rows."""
 
     known: int
@@ -617,16 +617,16 @@ class _Part(NamedTuple):
     share: float
 
 
-def _known_users(table: FrameTable, parameters: Mapping[str, float]) -> list[_Part]:
+def _known_users(table: FrameTable, parameters: Mapping[str, float]) -> list[_HeldOut]:
     """What a border in time makes of validation and test."""
     try:
         made = cast("Split", split(table, "global_temporal", **parameters))
     except SplitError:
-        return [_Part(0, 1, 0.0)] * 2
+        return [_HeldOut(0, 1, 0.0)] * 2
     user, parts = table.ids("user")[1], []
     before = np.unique(user[made.mask("train")])
     for name in PARTS[1:]:
         users = np.unique(user[made.mask(name)])
-        parts.append(_Part(int(np.isin(users, before).sum()), len(users), float(made.mask(name).mean())))
+        parts.append(_HeldOut(int(np.isin(users, before).sum()), len(users), float(made.mask(name).mean())))
         before = np.union1d(before, users)
     return parts

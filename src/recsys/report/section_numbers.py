@@ -198,11 +198,12 @@ def spread(data: ReportData) -> dict[str, dict[str, float]]:
         rows_of_model = data.per_case[name]
         known = ~np.isnan(rows_of_model.columns[data.metric])
         values = rows_of_model.columns[data.metric][known]
-        weights = np.ones(len(values)) if rows_of_model.weights is None else rows_of_model.weights[known]
+        weights = None if rows_of_model.weights is None else rows_of_model.weights[known]
         mean = float(np.average(values, weights=weights))
         row = {"mean": mean, "share at 0": float((values == 0).mean())}
         ascending = np.argsort(values)
-        quantiles = quantiles_of(values[ascending], weights[ascending], QUANTILES)  # as `aggregate=` has them
+        shares = np.ones(len(values)) if weights is None else weights[ascending]
+        quantiles = quantiles_of(values[ascending], shares, QUANTILES)  # as `aggregate=` states them
         rows[name] = row | {f"{q:.0%}": v for q, v in zip(QUANTILES, quantiles, strict=True)}
     return rows
 
