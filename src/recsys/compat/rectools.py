@@ -247,15 +247,9 @@ def _serendipity(metric: Any, tables: _Tables) -> Iterator[tuple[str, float]]:
     n_items, users = len(tables.need("catalog", metric)), tables.shown(metric.k)[_USER]
     if len(users) and not users.isin(truth[_USER]).any():
         return iter([("", 0.0)])
-    return _of_lists(
-        metric,
-        tables,
-        f"popularity_serendipity(over=list)@{metric.k}",
-        truth=truth,
-        no_truth="zero",
-        train=previous[[_USER, _ITEM]],
-        catalogue=n_items,
-    )
+    given = {"truth": truth, "train": previous[[_USER, _ITEM]], "catalogue": n_items}
+    request = f"popularity_serendipity(over=list)@{metric.k}"
+    return _of_lists(metric, tables, request, no_truth="zero", **given)
 
 
 def _diversity(metric: Any, tables: _Tables) -> Iterator[tuple[str, float]]:

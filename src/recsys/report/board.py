@@ -128,6 +128,11 @@ class _StoredRuns:
         failed = [(self._label(p), why) for p, (_, why) in self._opened.items() if isinstance(why, str)]
         return [*failed, *self._not_searched]
 
+    def html(self, title: str | None, refresh: float | None) -> str:
+        """The page of these runs."""
+        title = title or self.title
+        return board_html(self.runs, self.unopened, title=title, refresh=refresh, folder=self.folder)
+
     def look(self) -> bool:
         """Open what is new or has changed; whether anything did."""
         before = (self._opened, self._not_searched)
@@ -256,14 +261,7 @@ def watch_board(
             if first:
                 raise
         if has_changed or first:
-            text = board_html(
-                stored.runs,
-                stored.unopened,
-                title=title or stored.title,
-                refresh=refresh,
-                folder=stored.folder,
-            )
-            write_text(target, text)
+            write_text(target, stored.html(title, refresh))
             yield len(stored.runs), len(stored.unopened)
             first = False
         time.sleep(every)
