@@ -217,8 +217,7 @@ def make_plan(
     remarks += [("Odd ratings", ratings.odd)] if ratings.odd else []
     n_short = made.notes.get("users_too_short", 0)
     if n_short:
-        sentence = f"{format_count(n_short, 'user')} with too few rows for a test."
-        remarks.append(("Only trained on", sentence))
+        remarks.append(("Only trained on", f"{format_count(n_short, 'user')} with too few rows for a test."))
     masks = {part: made.mask(part) for part in PARTS}
     return BenchPlan(
         table, roles, ratings, how, parameters, why, masks, made, tuple(remarks), n_left_out, seed,

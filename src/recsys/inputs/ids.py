@@ -467,9 +467,8 @@ def refuse_inexact_floats(values: Any, *, table: str, column: str) -> None:
 
 def _check_int64(values: Array, table: str, column: str) -> Array:
     if values.dtype == object or (values.dtype.kind == "u" and values.dtype.itemsize == 8):
-        outside: Bool = np.asarray(
-            (values > np.iinfo(np.int64).max) | (values < np.iinfo(np.int64).min), dtype=bool
-        )
+        ends = np.iinfo(np.int64)
+        outside: Bool = np.asarray((values > ends.max) | (values < ends.min), dtype=bool)
         if outside.any():
             row = int(np.argmax(outside))
             raise IdTypeError(
@@ -499,8 +498,6 @@ def _floats_to_ints(values: Array, table: str, column: str) -> Array:
             row=row,
             hint=_ID_TYPES_HINT,
         )
-    warn(
-        FloatIdWarning,
-        f"{table}: the {column} ids came as floats; they are whole and were read as integers.",
-    )
+    text = f"{table}: the {column} ids came as floats; they are whole and were read as integers."
+    warn(FloatIdWarning, text)
     return values.astype(np.int64)

@@ -79,9 +79,8 @@ def decide(data: ReportData, n_cautions: int = 0) -> Decision:
     interval = f" [{low:.4f}, {high:.4f}]" if math.isfinite(low) else ""
     trust = _trust(data, n_cautions)
     if len(data.names) == 1:
-        says = (
-            f"{best} has {metric} {value:.4f}{interval}{over}. There is no second model to compare it with."
-        )
+        says = f"{best} has {metric} {value:.4f}{interval}{over}. "
+        says += "There is no second model to compare it with."
         small = f"95% interval {interval.strip()}" if interval else ""
         tile = Tile(metric, f"{value:.4f}", f"{best}{over}", small)
         return Decision(f"{best} reaches {metric} {value:.4f}", says, [tile, trust])

@@ -98,8 +98,8 @@ def part_file(folder: Path, part: str, manifest: Mapping[str, Any]) -> Path | No
         FileError: the named file is missing, or several files have the name of the part.
         ManifestError: its content is not what the split wrote.
     """
-    named = manifest.get("files")
-    named = named if isinstance(named, Mapping) else None
+    files = manifest.get("files")
+    named = files if isinstance(files, Mapping) else None
     endings = {f"{part}{suffix}" for entry in FORMATS.load_plugins().values() for suffix in entry.suffixes}
     names = sorted(path.name for path in folder.iterdir()) if named is None else list(named)
     found = [name for name in names if name.removesuffix(".gz") in endings]

@@ -349,13 +349,12 @@ class Outcome:
             "models": {name: document["result"] for name, document in results.items()},
         }
         text = json.dumps(result, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-        run = next(iter(results.values()))["run"]
         document = {
             "result": result,
             "sha256": hashlib.sha256(text.encode()).hexdigest(),
             "notes": list(self.notes),
             "cautions": {name: document["cautions"] for name, document in results.items()},
-            "run": run,
+            "run": next(iter(results.values()))["run"],
         }
         return json.dumps(document, indent=indent, ensure_ascii=False)
 
@@ -506,11 +505,8 @@ def _read_data(
             say(f"left out: {describe_repeats(first)}")
             rows = whole.take(first)
     with protocol.errors_at("split"):
-        # A protocol names strategies that make one split only; see _check_split.
-        parts = cast(
-            "Split",
-            split(rows, options.pop("how"), seed=protocol.seed, columns=columns, **options),
-        )
+        made = split(rows, options.pop("how"), seed=protocol.seed, columns=columns, **options)
+    parts = cast("Split", made)  # a protocol names strategies that make one split only; see _check_split
     for line in str(parts).splitlines():
         say(line)
     train = read_interactions(parts.train, columns=columns, table="train")
