@@ -1,4 +1,4 @@
-"""Which DataFrames read the same: plans with literals, the options of readers, files; classic and Connect."""
+"""Which DataFrames ask the same question, and what Spark cannot be asked; classic and Connect."""
 
 from __future__ import annotations
 
@@ -27,11 +27,19 @@ def write_files(session: Any, folder: Path) -> None:
     session.createDataFrame(truth, "user string, item string").write.parquet(str(folder / "both"))
 
 
-def check_plans(session: Any, folder: Path) -> None:
-    """What is the same question has the same description, made twice; any other has another."""
+def check_questions(session: Any, folder: Path) -> None:
+    """Tables with the same rows, in any order, ask the same question, made twice; others ask another."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    from recsys.spark.cluster_frames import describe_files
+    from recsys.evaluation.evaluator import Evaluator
+    from recsys.spark.cluster_evaluation import ClusterEvaluation
+    from recsys.spark.cluster_frames import UserFrame
+
+    truth = session.read.csv(str(folder / "truth.csv"), header=True)
+
+    def ask(lists: Any) -> str:
+        tables = [UserFrame.open("lists", lists, None), UserFrame.open("truth", truth, None)]
+        return ClusterEvaluation(tables, Evaluator(["mrr"]), {}).fingerprint()
 
     def read(**options: Any) -> Any:
         return session.read.csv(str(folder / "lists.csv"), header=True, schema=SCHEMA, **options)
@@ -39,37 +47,31 @@ def check_plans(session: Any, folder: Path) -> None:
     def run(model: str) -> Any:
         return session.read.parquet(str(folder / "runs")).filter(F.col("model") == model).drop("model")
 
-    def renamed(name: str) -> Any:
-        return session.read.parquet(str(folder / "runs")).selectExpr("user", f"item `{name}`")
+    def without_a_score(user: str) -> Any:
+        score = f"if(user = '{user}', null, score) score"
+        return read(ignoreLeadingWhiteSpace=True).selectExpr("user", "item", score)
 
     makers = {
         "file": read,
         "blanks": lambda: read(ignoreLeadingWhiteSpace=True),
-        "latin-1": lambda: read(encoding="latin1"),
         "first run": lambda: run("run#1"),
         "second run": lambda: run("run#2"),
         "marked": lambda: run("run#1").withColumn("item", F.concat("item", F.lit("#1"))),
-        "name": lambda: renamed("item#1"),
-        "other name": lambda: renamed("item#2"),
         "union": lambda: run("run#1").union(read()),
+        "twice": lambda: read().union(read()),
+        "one score is missing": lambda: without_a_score("1"),
+        "another score is missing": lambda: without_a_score("2"),
     }
-    described = {}
-    for name, maker in makers.items():
-        # Two lines of code, as in two cells of a notebook.
-        described[name] = describe_files(maker())
-        again = describe_files(maker())
-        assert described[name] is not None, name
-        assert again == described[name], name
-    assert len(set(described.values())) == len(makers)
+    asked = {name: ask(maker()) for name, maker in makers.items()}
+    assert {name: ask(maker()) for name, maker in makers.items()} == asked
+    assert len(set(asked.values())) == len(makers)
+    assert ask(read().orderBy("item")) == asked["file"]
     read().createOrReplaceTempView("lists")
-    before = describe_files(session.table("lists"))
-    read(encoding="latin1").createOrReplaceTempView("lists")
-    assert before is None or describe_files(session.table("lists")) != before
-    session.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
-    assert describe_files(read()) != described["file"]
-    session.conf.unset("spark.sql.session.timeZone")
+    before = ask(session.table("lists"))
+    read(ignoreLeadingWhiteSpace=True).createOrReplaceTempView("lists")
+    assert ask(session.table("lists")) != before == asked["file"]
     (folder / "lists.csv").write_text(LISTS + "4,a,1\n")
-    assert describe_files(read()) != described["file"]
+    assert ask(read()) != asked["file"]
     (folder / "lists.csv").write_text(LISTS)
 
 
@@ -121,9 +123,9 @@ def check_errors(session: Any, folder: Path) -> None:
         assert caught.value.hint
 
 
-def test_a_question_is_its_plan_its_options_and_its_files(spark, tmp_path):
+def test_a_question_is_known_by_its_rows(spark, tmp_path):
     write_files(spark, tmp_path)
-    check_plans(spark, tmp_path)
+    check_questions(spark, tmp_path)
     check_answers(spark, tmp_path)
 
 
@@ -149,6 +151,6 @@ if __name__ == "__main__":
         session = builder.master("local[2]").config(map=options).getOrCreate()
     write_files(session, place)
     if sys.argv[1] == "connect":
-        check_plans(session, place)
+        check_questions(session, place)
         check_answers(session, place)
     check_errors(session, place)

@@ -174,19 +174,15 @@ def _run(words: list[str], questions: Sequence[Question], timeout: float) -> lis
             ) from error
         try:
             printed, complaints = _exchange(process, lines.encode(), timeout)
-        except BaseException as error:
-            _kill(process)
-            if isinstance(error, OverflowError):
-                raise InputError(
-                    f"the command `{command}` printed more than {_MOST_BYTES >> 20} MB.", hint=_FORM
-                ) from None
-            if not isinstance(error, subprocess.TimeoutExpired):
-                raise
+        except subprocess.TimeoutExpired:
             raise InputError(
                 f"the command `{command}` did not finish {len(questions)} questions in {timeout:g} seconds.",
                 hint="It must end when its standard input ends. If it is slow, allow more with timeout= "
                 "(--timeout).",
             ) from None
+        finally:
+            if process.returncode is None:
+                _kill(process)
     replies = [line for line in printed.split("\n") if line.strip()]
     if process.returncode or len(replies) != len(questions):
         ended = f"ended with {process.returncode} after" if process.returncode else "printed"
@@ -214,7 +210,7 @@ def _exchange(process: subprocess.Popen[bytes], lines: bytes, timeout: float) ->
     """What a command prints on its two outputs while the questions are written to it.
 
     Raises:
-        OverflowError: it prints too much.
+        InputError: it prints too much.
         subprocess.TimeoutExpired: it takes too long.
     """
     outputs = bytearray(), bytearray()
@@ -239,7 +235,8 @@ def _exchange(process: subprocess.Popen[bytes], lines: bytes, timeout: float) ->
     for thread in threads:
         thread.join(max(deadline - time.monotonic(), 0.0))
     if any(len(output) > _MOST_BYTES for output in outputs):
-        raise OverflowError
+        printed = f"the command `{shlex.join(process.args)}` printed"
+        raise InputError(f"{printed} more than {_MOST_BYTES >> 20} MB.", hint=_FORM)
     if any(map(threading.Thread.is_alive, threads)):
         raise subprocess.TimeoutExpired(process.args, timeout)
     process.wait(max(deadline - time.monotonic(), 0.0))

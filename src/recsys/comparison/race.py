@@ -13,6 +13,7 @@ from typing import Any, Unpack
 
 from recsys.conventions.decisions import AnyConventions, Conventions
 from recsys.errors import InputError, UnknownNameError
+from recsys.evaluation.asked import Asked
 from recsys.evaluation.cautions import comparison_cautions
 from recsys.evaluation.options import EvaluateKeywords, EvaluationOptions
 from recsys.evaluation.results import Evaluation
@@ -188,7 +189,7 @@ def race(
             notes=notes,
             cautions=run.cautions(partial, entry.conventions),
             truth_keys=run.truth_keys(partial),
-            asked=run.asked(partial),
+            asked=Asked.of(run, partial),
             ranges=entry.ranges,
         )
     return Race(

@@ -646,10 +646,8 @@ def everybody_has_a_hit(sample: SampledUsers) -> str | None:
         what = f"all relevant items of {sample.n_users:,} users, and others at random"
         return f"the lists hold {what}: values of sampled candidates are far too high; rank all items"
     first = np.minimum.reduceat(hits.data, hits.indptr[:-1])
-    n_late, are_cut = (
-        int(np.count_nonzero(first > 0.8 * sizes.max())),
-        2 * (sizes == sizes.max()).sum() >= len(first),
-    )
+    n_late = int(np.count_nonzero(first > 0.8 * sizes.max()))
+    are_cut = 2 * np.count_nonzero(sizes == sizes.max()) >= len(first)
     if n_late < max(10, 0.02 * len(first)) or sizes.max() < 5 or not are_cut:
         return None
     who = f"all {sample.n_users:,} users have a hit, {n_late:,} of them only in the last fifth of their list"
@@ -876,36 +874,34 @@ def _plain_id(name: str) -> str:
 
 
 class _Truths(NamedTuple):
-    """Cases in ascending order, and the key of the truth of each, where it is known."""
+    """Cases in ascending order, and the key of the truth of each; 0 where it is not known."""
 
     ids: Array
     keys: Array
-    known: Array
 
-    @staticmethod
-    def of(ids: Array, keys: Array | None) -> _Truths:
+    @classmethod
+    def of(cls, ids: Array, keys: Array | None) -> _Truths:
+        """Those that have truth; others are in no mean of relevant items."""
         if keys is None:
-            return _Truths(ids, np.zeros(len(ids), dtype=np.uint64), np.zeros(len(ids), dtype=bool))
-        has_truth = keys != 0  # others are in no mean of relevant items
-        return _Truths(ids[has_truth], keys[has_truth], np.ones(np.count_nonzero(has_truth), dtype=bool))
+            return cls(ids, np.zeros(len(ids), dtype=np.uint64))
+        return cls(ids[keys != 0], keys[keys != 0])
 
-    @staticmethod
-    def join(parts: Sequence[_Truths]) -> _Truths:
-        """The truths of all parts; of a case in several, the last."""
-        if len(parts) == 1:
-            return parts[0]
-        ids, keys, known = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-        order = np.argsort(ids, kind="stable")
-        is_last = np.append(ids[order][1:] != ids[order][:-1], np.ones(min(len(ids), 1), dtype=bool))
-        at = order[is_last]
-        return _Truths(ids[at], keys[at], known[at])
+    @classmethod
+    def of_runs(cls, evaluations: Sequence[Evaluation]) -> _Truths:
+        """Those of all runs of a model; of a case in several, the last."""
+        runs = [cls.of(e.per_case.ids, e.truth_keys) for e in evaluations]
+        if len(runs) == 1:
+            return runs[0]
+        ids, keys = (np.concatenate(columns[::-1]) for columns in zip(*runs, strict=True))
+        known, at = np.unique(ids, return_index=True)
+        return cls(known, keys[at])
 
-    def compare(self, other: _Truths) -> tuple[int, int]:
-        """How many cases both have, and how many of these have another truth there."""
+    def compare(self, other: _Truths) -> tuple[int, ...]:
+        """How many cases each has and both have, and how many of these have another truth there."""
         at = Ids(other.ids).code_of(self.ids)
-        here, there = np.flatnonzero(at >= 0), at[at >= 0]
-        differs = (self.keys[here] != other.keys[there]) & self.known[here] & other.known[there]
-        return len(here), int(np.count_nonzero(differs))
+        here, there = self.keys[at >= 0], other.keys[at[at >= 0]]
+        n_other = np.count_nonzero((here != there) & (here != 0) & (there != 0))
+        return len(self.ids), len(other.ids), len(here), int(n_other)
 
 
 def _count_truths(first: Sequence[Evaluation], second: Sequence[Evaluation]) -> tuple[int, int, int]:
@@ -914,14 +910,11 @@ def _count_truths(first: Sequence[Evaluation], second: Sequence[Evaluation]) -> 
     if len(folders) == 2 and None not in folders:
         from recsys.evaluation.rows_in_step import rows_in_step
 
-        found = np.zeros(4, dtype=np.int64)
+        counts = np.zeros(4, dtype=np.int64)
         for pieces in rows_in_step(dict(zip(("first", "second"), folders, strict=True)), ()):
             here, there = (_Truths.of(piece.rows.ids, piece.truth_keys) for piece in pieces.values())
-            found += len(here.ids), len(there.ids), *here.compare(there)
-        n_here, n_there, n_shared, n_other = found.tolist()
-        return max(n_here, n_there), n_shared, n_other
-    here, there = (
-        _Truths.join([_Truths.of(e.per_case.ids, e.truth_keys) for e in evaluations])
-        for evaluations in (first, second)
-    )
-    return max(len(here.ids), len(there.ids)), *here.compare(there)
+            counts += here.compare(there)
+    else:
+        counts = np.array(_Truths.of_runs(first).compare(_Truths.of_runs(second)))
+    n_here, n_there, n_shared, n_other = counts.tolist()
+    return max(n_here, n_there), n_shared, n_other

@@ -16,18 +16,17 @@ import tempfile
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial as bind
 from pathlib import Path
 from typing import Any, Self
 
 import recsys
 from recsys.conventions.decisions import Conventions
-from recsys.errors import FileError, InputError, NoRowsError, NotDefinedError
+from recsys.errors import FileError, InputError
 from recsys.evaluation.digests import digest
-from recsys.evaluation.pieces import PieceResult, join_pieces, result_of
-from recsys.evaluation.result_files import fingerprint, whole_document
+from recsys.evaluation.pieces import PieceResult, join_pieces, refuse_summaries, written_result
+from recsys.evaluation.result_files import fingerprint
 from recsys.evaluation.results import Evaluation
-from recsys.evaluation.row_folders import Column, RowWriter, WrittenPiece, write_piece
+from recsys.evaluation.row_folders import RowWriter, WrittenPiece, write_piece
 from recsys.evaluation.run import CommonInputs, EvaluationRun
 from recsys.inputs.byte_sizes import format_memory, parse_memory
 from recsys.inputs.files.atomic_folder import HiddenFolder, lock_folder, remove_folder
@@ -110,18 +109,10 @@ class PieceStore:
     """
 
     def __init__(self, storage: Storage, requests: Sequence[Request], *, by: Any = None) -> None:
-        needs_values = [str(r) for r in requests if r.metric.summary is not None]
-        if needs_values and storage.per_user is None:
-            raise NoRowsError(f"{needs_values[0]}, whose summary is no mean,")
-        if needs_values and by is not None:
-            raise NotDefinedError(
-                f"{needs_values[0]}, whose summary is no mean, has no values by group beyond memory.",
-                hint="Leave it out, or leave out by=.",
-            )
+        refuse_summaries(requests, by=by, keeps_values=storage.per_user is not None)
         self._storage = storage
         self._stack = contextlib.ExitStack()
-        self._joined: PieceResult | None = None
-        self._waiting: list[PieceResult] = []
+        self._pieces: list[PieceResult] = []
         self.plan: dict[str, Any] = {}
 
     def __enter__(self) -> Self:
@@ -275,13 +266,12 @@ class PieceStore:
             return
         if self._writer is not None and written is not None:
             self._writer.add(written)
-        self._waiting.append(found)
-        if len(self._waiting) == _JOINED_AT_ONCE:
-            self._join()
+        self._add(found)
 
-    def _join(self) -> None:
-        known = [] if self._joined is None else [self._joined]
-        self._joined, self._waiting = join_pieces([*known, *self._waiting]), []
+    def _add(self, piece: PieceResult) -> None:
+        self._pieces.append(piece)
+        if len(self._pieces) > _JOINED_AT_ONCE:
+            self._pieces = [join_pieces(self._pieces)]
 
     def result(
         self,
@@ -295,16 +285,12 @@ class PieceStore:
         """The result of all pieces; its values per user are in the folder that was asked for."""
         for number in range(n_pieces) if self.keeps else ():
             self._take_up(number)
-        if self._waiting:
-            self._join()
-        if self._joined is None or not self._joined.n_cases:
+        joined = join_pieces(self._pieces)
+        if not joined.n_cases:
             raise InputError("lists and truth have no rows.", hint="Check the paths and the filter.")
-        finish = bind(result_of, self._joined, inputs, conventions, catalogue=catalogue, whole=whole)
-        if self._writer is None:
-            evaluation = finish()
-        else:
-            document = whole_document(finish(self._writer.preview()), groups={}, run={})
-            evaluation = finish(self._writer.close({"result": document}))
+        evaluation = written_result(
+            joined, inputs, conventions, self._writer, catalogue=catalogue, whole=whole
+        )
         if self.keeps:
             # What cannot be removed is no reason to withhold a result: the next run finds all pieces, or
             # a plan that says that nothing is done.
@@ -316,13 +302,10 @@ class PieceStore:
         name = self._piece_file(number).name
         try:
             stored = json.loads(read_text_file(self.folder / name))
-            self._waiting.append(PieceResult.from_bytes(base64.b64decode(stored["piece"])))
+            piece = PieceResult.from_bytes(base64.b64decode(stored["piece"]))
             if self._writer is not None:
-                columns, *facts = stored["rows"]
-                written = WrittenPiece(tuple(Column(*column) for column in columns), *facts)
-                written = written._replace(
-                    file=f"part-{number:05}.parquet"
-                )  # no other file, whatever it says
+                own_file = f"part-{number:05}.parquet"  # no other file, whatever it says
+                written = WrittenPiece.read(*stored["rows"])._replace(file=own_file)
                 if written.rows:
                     # The same file under a second name: the checkpoint stays whole.
                     file, copy = self.folder / written.file, self._writer.path / written.file
@@ -336,8 +319,7 @@ class PieceStore:
         ) as error:  # fmt: skip
             hint = f"Remove {name} from the folder: the same call then evaluates this piece again."
             raise self._damaged(name, error, hint) from error
-        if len(self._waiting) == _JOINED_AT_ONCE:
-            self._join()
+        self._add(piece)
 
 
 def _try_twice(clean_up: Callable[[], None]) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from recsys.conventions.decisions import AnyConventions, Conventions
 from recsys.errors import InputError, NotDefinedError
+from recsys.evaluation.asked import Asked
 from recsys.evaluation.engine import measure
 from recsys.evaluation.options import EvaluationOptions
 from recsys.evaluation.results import Evaluation
@@ -243,7 +244,7 @@ class DictEvaluation:
             compute_bounds=lambda values: self.general.bounds(rules, values),
             cautions=lambda: self.general.cautions(partial, rules),
             truth_keys=lambda: self.general.truth_keys(partial),
-            asked=lambda: self.general.asked(partial),
+            asked=lambda: Asked.of(self.general, partial),
             ranges=lambda: self.general.ranges(rules),
         )
 

@@ -38,7 +38,7 @@ from recsys.evaluation.checkpoints import PieceStore, Storage
 from recsys.evaluation.engine import warn_of_ties
 from recsys.evaluation.evaluator import Evaluator
 from recsys.evaluation.options import EvaluationOptions, refuse_no_weight
-from recsys.evaluation.pieces import name_row
+from recsys.evaluation.pieces import name_row, refuse_no_order
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.run import (
     MODEL_ATTRIBUTES,
@@ -54,7 +54,7 @@ from recsys.inputs.files.atomic_folder import remove_folder
 from recsys.inputs.files.atomic_write import write_errors_of
 from recsys.inputs.files.formats import FORMATS, ReadOptions, open_file
 from recsys.inputs.files.reader import detect_format
-from recsys.inputs.frames import find_columns
+from recsys.inputs.frames import find_columns, table_without_rows
 from recsys.inputs.ids import convert_ids, encode_strings
 from recsys.metrics.registry import Metrics, Request, parse_all
 from recsys.ranks.sources import Source, UsersByItems, from_model, is_model_path
@@ -77,6 +77,7 @@ _LOCKED = {  # a query does nothing but read files of this machine, in their ord
 _SHARE_OF_DUCKDB, _SHARE_OF_PIECE = 0.4, 0.5
 # What a row takes while its piece is evaluated; text ids take more.
 _BYTES_PER_ROW, _BYTES_PER_TEXT_ROW = 80, 200
+_NO_ORDER = "Add a column such as rank, or leave out memory=."
 _FEW_SCANS = 6  # ranges; reading a file of columns so often costs less than writing its rows
 _SAMPLE_ROWS, _LARGE = 1 << 18, 1 << 24
 _NUMBER = "recsys_range"
@@ -173,11 +174,7 @@ def _evaluate_tables(
             if not store.has(number):
                 rows = ranges.read(number)
                 try:
-                    partial, run = evaluator.partial(
-                        rows["lists"],
-                        rows["truth"],
-                        **{name: rows[name] for name in ("seen", "eligible") if name in rows},
-                    )
+                    partial, run = evaluator.partial(**rows)
                 except RecsysError as error:
                     name_row(error, rows)
                     raise
@@ -327,7 +324,7 @@ class _Engine(NamedTuple):
                 hint="Leave out memory=, or write it as Parquet.",
             )
         column_of, blocks = entry.read_blocks(source, options)
-        _refuse_no_order(name, column_of)
+        refuse_no_order(name, column_of, _NO_ORDER)
         if blocks is None:
             return self.scan([part.path for part in source.parts or (source,) if part.path]), column_of
         if not _write_alike(kept, blocks):
@@ -356,7 +353,7 @@ class _InputTable:
         else:
             relation = engine.query(data) if is_query else _relation_of(engine.connection, name, data)
             found = find_columns(relation.columns, asked.roles, asked.columns, name)
-            _refuse_no_order(name, found)
+            refuse_no_order(name, found, _NO_ORDER)
         column_of = {
             role: column
             for role, column in found.items()
@@ -394,13 +391,9 @@ class _InputTable:
 
     def count(self) -> int:
         """The number of rows; an error if there are none, as in memory."""
-        n_rows = int(self.relation.count("*").fetchall()[0][0])
+        n_rows = _n_rows(self.relation)
         if not n_rows:
-            raise InputError(
-                f"the {self.name} table has no rows.",
-                table=self.name,
-                hint="Check the filter or the file it came from.",
-            )
+            raise table_without_rows(self.name)
         return n_rows
 
     def content(self) -> list[str]:
@@ -458,16 +451,6 @@ def _write_alike(file: Path, blocks: Iterator[Any]) -> bool:
     return True
 
 
-def _refuse_no_order(name: str, column_of: Mapping[str, str]) -> None:
-    if name == "lists" and not {"rank", "score"} & column_of.keys():
-        raise ColumnError(
-            "the lists have no rank and no score, and beyond memory rows have no order.",
-            table="lists",
-            column="rank",
-            hint="Add a column such as rank, or leave out memory=.",
-        )
-
-
 def _refuse_ids(relation: Any, column: str, what: str) -> None:
     """Raise an error if ids of text are not whole numbers, or if two of them are the same one."""
     quoted = _quoted(column)
@@ -484,6 +467,10 @@ def _refuse_ids(relation: Any, column: str, what: str) -> None:
             convert(np.array(pair, dtype=object))
     for category, text in given[:1]:
         warn(category, text)
+
+
+def _n_rows(relation: Any) -> int:
+    return int(relation.count("*").fetchall()[0][0])
 
 
 def _is_whole(kind: str) -> bool:
@@ -548,7 +535,7 @@ class _Ranges:
         for number in range(len(edges) + 1):
             written = {name: self._files(name, number) for name in self._tables}
             relations = {name: self._engine.scan(files) for name, files in written.items() if files}
-            size = sum(int(relation.count("*").fetchall()[0][0]) for relation in relations.values())
+            size = sum(map(_n_rows, relations.values()))
             if size > 1.5 * self._most_rows:
                 all_edges += self._edges(relations, math.ceil(size / self._most_rows))
         self._store.keep_plan(edges=sorted(set(all_edges)), folders=edges)
@@ -558,9 +545,9 @@ class _Ranges:
         if n_ranges <= 1:
             return []
         sample: list[Any] = []
-        sizes = {name: int(relation.count("*").fetchall()[0][0]) for name, relation in relations.items()}
-        share, how = 100.0 * _SAMPLE_ROWS / max(sum(sizes.values()), 1), "bernoulli"
-        if sum(sizes.values()) > _LARGE:
+        n_rows = sum(map(_n_rows, relations.values()))
+        share, how = 100.0 * _SAMPLE_ROWS / max(n_rows, 1), "bernoulli"
+        if n_rows > _LARGE:
             share, how = 8 * share, "system"  # whole blocks: cheap, and less precise
         clause = "" if share >= 50.0 else f" using sample {share:.6f}% ({how}, 1)"
         for name, relation in relations.items():

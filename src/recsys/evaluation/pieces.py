@@ -10,26 +10,28 @@ import json
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial as bind
 from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
-from recsys.errors import InputError, RecsysError
+from recsys.errors import ColumnError, InputError, NoRowsError, NotDefinedError, RecsysError
 from recsys.evaluation.asked import Asked, join_asked
 from recsys.evaluation.cautions import CAUTIONS, Caution, Question, find_cautions
 from recsys.evaluation.engine import merge, without_rows
 from recsys.evaluation.exposure import catalogue_context
-from recsys.evaluation.result_files import json_notes, pack, unpack
+from recsys.evaluation.result_files import json_notes, pack, unpack, whole_document
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.run import CommonInputs, EvaluationRun
 from recsys.inputs.files.formats import most_unpacked
 from recsys.metrics.ranges import Range, union_ranges
+from recsys.metrics.registry import Request
 from recsys.types import Catalogue, Context, Ids, Lists, Partial
 
 if TYPE_CHECKING:
-    from recsys.evaluation.row_folders import RowFolder
+    from recsys.evaluation.row_folders import RowFolder, RowWriter
 
 
 class PieceCaution(NamedTuple):
@@ -55,7 +57,7 @@ class Remarks:
         n = len(partial.rows)
         found = find_cautions("evaluation", Question(run, partial, conventions), run.silenced)
         cautions = {one.code: PieceCaution(one, n, n) for one in found}
-        return cls(run.notes, cautions, run.ranges(conventions), run.asked(partial))
+        return cls(run.notes, cautions, run.ranges(conventions), Asked.of(run, partial))
 
     def join(self, other: Remarks) -> Remarks:
         """Those of both: counts add up, anything else in the notes is that of the first."""
@@ -153,6 +155,29 @@ class PieceResult:
         remarks = Remarks(document["notes"], cautions, unpack(document["ranges"]), asked)
         n_cases, matched, *examples = document["counts"]
         return cls(unpack(document["partial"]), remarks, n_cases, matched, tuple(examples))
+
+
+def refuse_no_order(table: str, column_of: Mapping[str, str], hint: str) -> None:
+    """Refuse lists that only the order of their rows would rank."""
+    if table == "lists" and not {"rank", "score"} & column_of.keys():
+        raise ColumnError(
+            "the lists have no rank and no score, and beyond memory and on a cluster rows have no order.",
+            table=table,
+            column="rank",
+            hint=hint,
+        )
+
+
+def refuse_summaries(requests: Sequence[Request], *, by: Any, keeps_values: bool) -> None:
+    """Refuse metrics whose summary needs the values of all users, where it cannot be computed from pieces."""
+    of_values = [str(request) for request in requests if request.metric.summary is not None]
+    if of_values and not keeps_values:
+        raise NoRowsError(f"{of_values[0]}, whose summary is no mean,")
+    if of_values and by is not None:
+        raise NotDefinedError(
+            f"{of_values[0]}, whose summary is no mean, has no values by group when users come in pieces.",
+            hint="Leave it out, or leave out by=.",
+        )
 
 
 def _refuse_ties(ranking: Any) -> None:
@@ -259,3 +284,21 @@ def result_of(
         asked=piece.remarks.asked,
         ranges=piece.remarks.ranges,
     )
+
+
+def written_result(
+    piece: PieceResult,
+    inputs: CommonInputs,
+    conventions: Conventions,
+    writer: RowWriter | None,
+    *,
+    catalogue: Ids | None = None,
+    whole: EvaluationRun | None = None,
+    **facts: Any,
+) -> Evaluation:
+    """The result of `result_of`, after its folder of values per user is complete, with these facts in it."""
+    finish = bind(result_of, piece, inputs, conventions, catalogue=catalogue, whole=whole)
+    if writer is None:
+        return finish()
+    document = whole_document(finish(writer.preview()), groups={}, run={})
+    return finish(writer.close({"result": document, **facts}))

@@ -85,6 +85,11 @@ class WrittenPiece(NamedTuple):
     last: int | str | None
     content: str
 
+    @classmethod
+    def read(cls, columns: Sequence[Any], *facts: Any) -> Self:
+        """What JSON made of it."""
+        return cls(tuple(Column(*column) for column in columns), *facts)
+
 
 def write_piece(
     path: Path, rows: PerCase, terms: Mapping[str, tuple[Float, Float]], truth_keys: Array | None

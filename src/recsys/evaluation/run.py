@@ -17,6 +17,7 @@ import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.errors import CutoffError, IdTypeError, InputError, UnknownNameError
+from recsys.evaluation.asked import LISTS, Asked, case_keys
 from recsys.evaluation.engine import measure, warn_of_ties
 from recsys.evaluation.options import (
     EvaluationOptions,
@@ -43,7 +44,6 @@ from recsys.ranks.sources import RankingOptions, UsersByItems, is_model_path
 from recsys.types import Array, Context, Ids, Int, Interactions, Lists, Partial, cached_property
 
 if TYPE_CHECKING:
-    from recsys.evaluation.asked import Asked
     from recsys.evaluation.bounds import Bounds
     from recsys.evaluation.cautions import Caution
     from recsys.evaluation.stopping import SteppedEvaluation, StopWhen
@@ -76,7 +76,7 @@ class EvaluationRun:
     """The codes of the cautions that nobody wants to hear."""
     pairs: tuple[str, ...] = ()
     """The histories that came as [[user, item], …] and were read as lists of items."""
-    candidates: str = "ready lists"
+    candidates: str = LISTS
     """What lists were chosen from, as `Asked` says it; a model tells it of itself."""
 
     def __post_init__(self) -> None:
@@ -126,7 +126,7 @@ class EvaluationRun:
             compute_bounds=bind(self.bounds, effective),
             cautions=bind(self.cautions, partial, effective),
             truth_keys=bind(self.truth_keys, partial),
-            asked=bind(self.asked, partial),
+            asked=bind(Asked.of, self, partial),
             ranges=bind(self.ranges, effective),
         )
 
@@ -149,16 +149,8 @@ class EvaluationRun:
 
     def truth_keys(self, partial: Partial) -> Array:
         """One number per case of the result that tells its relevant items and grades from others."""
-        from recsys.evaluation.asked import case_keys
-
         of_case = np.append(case_keys(self.truth, graded=True), np.uint64(0))  # 0 for cases without truth
         return of_case[self.truth.cases.code_of(partial.rows.ids)]
-
-    def asked(self, partial: Partial) -> Asked:
-        """What decided what was ranked and how it was judged."""
-        from recsys.evaluation.asked import Asked
-
-        return Asked.of(self, partial)
 
     def ranges(self, conventions: Conventions) -> dict[str, tuple[float, float]]:
         """The least and the greatest value that each metric can have for one case of this data."""
@@ -323,7 +315,7 @@ class CommonInputs:
             aggregate = Aggregate.of(options.aggregate)
             self.requests = [replace(request, aggregate=aggregate) for request in self.requests]
         self.never = exclude_items(options.never, options.exclude)
-        self.candidates = "ready lists"
+        self.candidates = LISTS
 
     @cached_property
     def seen(self) -> Interactions | None:

@@ -81,9 +81,7 @@ def rows_of_frame(
     if len(frame) == 0 and may_be_empty:
         return no_rows(table, notes)
     if len(frame) == 0:
-        raise InputError(
-            f"the {table} table has no rows.", table=table, hint="Check the filter or the file it came from."
-        )
+        raise table_without_rows(table)
     ordered_rows = _kernel_rows(frame, column_of, table, notes, ranked=ranked)
     if ordered_rows is not None:
         return ordered_rows
@@ -99,6 +97,13 @@ def rows_of_frame(
     if "case" in column_of and "user" in column_of:
         extra["user_ids"], extra["users"] = encode_column(frame, column_of["user"], table)
     return Rows(table, cases, case, items, item, **extra, indptr=indptr, notes=notes)
+
+
+def table_without_rows(table: str) -> InputError:
+    """What to raise for a table that must have some."""
+    return InputError(
+        f"the {table} table has no rows.", table=table, hint="Check the filter or the file it came from."
+    )
 
 
 def column_notes(column_of: Mapping[str, str], names: Iterable[str]) -> dict[str, Any]:

@@ -57,7 +57,7 @@ def evaluate(
         per_user_path: a folder for the values per user, on a file system that the driver and all workers
             share; `recsys.load` opens it. By default only their sums are kept.
         overwrite: evaluate again, even if the folder holds the result of the same question about the same
-            files. By default that result is returned.
+            rows, which are read to find out. By default that result is returned.
         partitions: into how many pieces the users are cut, best about 250,000 users each; by default as many
             as `spark.sql.shuffle.partitions` says, and fewer where these are small.
         **options: train, popularity, items, users, … may be DataFrames of up to 5 million rows, which are

@@ -79,11 +79,8 @@ class ClusterSums(SumsOfPieces):
         union = reduce(lambda one, other: one.unionByName(other), rows)
         by = ["recsys_case"] if self._partitions is None else [self._partitions, "recsys_case"]
 
-        def work(batches: Iterator[Any]) -> Iterator[Any]:
-            return job.run(batches)
-
         with clear_errors():
-            sent = union.repartition(*by).mapInArrow(work, "part binary").toArrow()
+            sent = union.repartition(*by).mapInArrow(job.run, "part binary").toArrow()
         return [unpack(json.loads(zlib.decompress(part))) for part in sent.column("part").to_pylist()]
 
     def _rows_of(self, name: str, number: int, metrics: Sequence[str]) -> Any:

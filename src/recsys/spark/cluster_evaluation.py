@@ -22,23 +22,22 @@ from recsys.errors import (
     InputError,
     MissingExtraError,
     NoRowsError,
-    NotDefinedError,
     TieWarning,
     warn,
 )
+from recsys.evaluation.asked import ALL
 from recsys.evaluation.engine import warn_of_ties
 from recsys.evaluation.evaluator import Evaluator
 from recsys.evaluation.options import ContextKeywords
-from recsys.evaluation.pieces import PieceResult, join_pieces, result_of
-from recsys.evaluation.result_files import whole_document
+from recsys.evaluation.pieces import PieceResult, join_pieces, refuse_summaries, result_of, written_result
 from recsys.evaluation.results import Evaluation, load
-from recsys.evaluation.row_folders import Column, RowFolder, RowWriter, WrittenPiece
+from recsys.evaluation.row_folders import RowFolder, RowWriter, WrittenPiece
 from recsys.evaluation.run import highest_of, with_highest_grade
-from recsys.inputs.frames import column_notes
+from recsys.inputs.frames import column_notes, table_without_rows
 from recsys.metrics.registry import largest_k
 from recsys.ranks.shards import check_on_lists
 from recsys.ranks.sources import RankingOptions
-from recsys.spark.cluster_frames import UserFrame, check_partitions, describe_files, union_rows
+from recsys.spark.cluster_frames import UserFrame, check_partitions, union_rows
 from recsys.spark.exposure_rows import rows_by_key, with_exposure
 from recsys.spark.item_factors import ItemFactors
 from recsys.spark.partition_jobs import ERROR_MARK, PartitionJob, ShardJob, rebuild_error
@@ -59,6 +58,7 @@ class ClusterEvaluation:
         self.tables = {table.name: table for table in tables}
         self.ids: str | None = options.get("ids")
         self.items = items
+        self.source = self  # whose answer it is: of shards of a catalogue that of the whole one
         self.evaluator = copy.copy(evaluator)
         self.evaluator.conventions = with_highest_grade(
             evaluator.conventions, evaluator.requests, self._highest_grade
@@ -109,52 +109,43 @@ class ClusterEvaluation:
             RankingOptions(seen=inputs.seen, never=inputs.never, backend=inputs.options.backend, threads=1),
         )
 
-        def work(batches: Iterator[Any]) -> Iterator[Any]:
-            return job.run(batches)
-
         schema = f"user {kinds['case']}, item {items.id_type}, score double"
-        best = rows.repartition("shard", "case").mapInArrow(work, schema)
+        best = rows.repartition("shard", "case").mapInArrow(job.run, schema)
         tables["lists"] = UserFrame("lists", best, {"user": "user", "item": "item", "score": "score"})
         evaluator = copy.copy(self.evaluator)
         evaluator.inputs = copy.copy(inputs)
         known = items.catalogue()
         evaluator.inputs.catalogue = (known.ids, known.n)
         evaluator.inputs.complete = False
-        evaluator.inputs.candidates = "all items"  # lists of the whole catalogue
+        evaluator.inputs.candidates = ALL  # lists of the whole catalogue
         order = ("lists", "truth", "seen")
-        return ClusterEvaluation(
+        of_lists = ClusterEvaluation(
             [tables[name] for name in order if name in tables], evaluator, {"ids": self.ids}
         )
+        of_lists.source = self
+        return of_lists
 
     def answer(
         self, per_user_path: str | os.PathLike[str] | None, *, overwrite: bool, partitions: int | None
     ) -> Evaluation:
         """The result, from the folder of an earlier call or from the cluster."""
         check_partitions(partitions)
-        of_values = [str(request) for request in self.requests if request.metric.summary is not None]
-        if of_values and self.evaluator.inputs.by is not None:
-            raise NotDefinedError(
-                f"{of_values[0]}, whose summary is no mean, has no values by group here.",
-                hint="Leave it out, or leave out by=.",
-            )
-        if of_values and per_user_path is None:
-            error = NoRowsError(f"{of_values[0]}, whose summary is no mean,")
+        inputs, rules = self.evaluator.inputs, self.evaluator.conventions
+        try:
+            refuse_summaries(self.requests, by=inputs.by, keeps_values=per_user_path is not None)
+        except NoRowsError as error:
             error.hint = "Pass per_user_path='folder'."
-            raise error
+            raise
         if per_user_path is None:
-            return result_of(self.ask(partitions, None), self.evaluator.inputs, self.evaluator.conventions)
+            return result_of(self.ask(partitions, None), inputs, rules)
         folder = _local_folder(per_user_path)
-        question = self.fingerprint()
-        if not overwrite and question is not None and (folder / "manifest.json").is_file():
+        question = self.source.fingerprint()
+        if not overwrite and (folder / "manifest.json").is_file():
             with contextlib.suppress(FileError):
                 if RowFolder.open(folder).manifest.get("question") == question:
                     return load(folder)
         with RowWriter(folder) as writer:
-            piece = self.ask(partitions, writer)
-            inputs, rules = self.evaluator.inputs, self.evaluator.conventions
-            document = whole_document(result_of(piece, inputs, rules, writer.preview()), groups={}, run={})
-            stored = writer.close({"result": document, "question": question})
-            return result_of(piece, inputs, rules, stored)
+            return written_result(self.ask(partitions, writer), inputs, rules, writer, question=question)
 
     def ask(self, partitions: int | None, writer: RowWriter | None) -> PieceResult:
         """Evaluate all partitions on the cluster, and what they add up to."""
@@ -171,13 +162,10 @@ class ClusterEvaluation:
             items=self.items,
         )
 
-        def work(batches: Iterator[Any]) -> Iterator[Any]:
-            return job.run(batches)
-
         schema = "part binary, about string"
         if self.has_exposure:
             schema += f", key bigint, grp smallint, item {kinds['item']}, units bigint"
-        sent = rows.repartition(*by).mapInArrow(work, schema)
+        sent = rows.repartition(*by).mapInArrow(job.run, schema)
         if self.has_exposure:
             # What a partition adds is a key here, and unique; so the job runs once.
             keys = [name for name in sent.columns if name != "units"]
@@ -186,11 +174,11 @@ class ClusterEvaluation:
             found = sent.toArrow()
         pieces = self._read(found.filter(found.column("about").is_valid()), writer)
         joined = self._joined(pieces)
-        if self.has_exposure and self.items is not None:
-            joined = replace(joined, partial=replace(joined.partial, catalogue=self.items.catalogue()))
         if self.has_exposure:
-            shown = found.filter(found.column("key").is_valid())
-            joined = replace(joined, partial=with_exposure(joined.partial, rows_by_key(shown)))
+            partial, shown = joined.partial, found.filter(found.column("key").is_valid())
+            if self.items is not None:
+                partial = replace(partial, catalogue=self.items.catalogue())
+            joined = replace(joined, partial=with_exposure(partial, rows_by_key(shown)))
         warn_of_ties(joined.partial.counts, self.evaluator.conventions)
         return joined
 
@@ -213,8 +201,7 @@ class ClusterEvaluation:
             raise InputError("every weight in case_weights is 0.", hint="Give some user a weight above 0.")
         if writer is not None:
             for about in abouts:
-                columns, *facts = about["written"]
-                written = WrittenPiece(tuple(Column(*column) for column in columns), *facts)
+                written = WrittenPiece.read(*about["written"])
                 if written.rows and not (writer.path / written.file).is_file():
                     raise FileError(
                         f"{writer.path.parent} does not hold what the workers wrote: theirs is another one.",
@@ -230,37 +217,34 @@ class ClusterEvaluation:
             waiting.append(piece)
             if len(waiting) == _PIECES_AT_ONCE:
                 waiting = [join_pieces(waiting)]
-        joined = join_pieces(waiting) if waiting else None
-        examples = (None, None) if joined is None else joined.examples
-        for name, example in zip(("lists", "truth"), examples, strict=True):
-            if name in self.tables and example is None:
-                raise InputError(
-                    f"the {name} table has no rows.",
-                    table=name,
-                    hint="Check the filter or the file it came from.",
-                )
-        if joined is None:
-            raise InputError("no partition has rows of users.")
-        notes = {name: dict(part) for name, part in joined.remarks.notes.items() if isinstance(part, dict)}
-        for name in ("lists", "truth"):
-            if name in self.tables and name in notes:
+        sides = [name for name in ("lists", "truth") if name in self.tables]
+        if not waiting:
+            raise table_without_rows(sides[0])
+        joined = join_pieces(waiting)
+        notes = dict(joined.remarks.notes)
+        for name in sides:
+            if joined.examples[name == "truth"] is None:
+                raise table_without_rows(name)
+            if name in notes:
                 read = column_notes(self.tables[name].column_of, self.tables[name].frame.columns)
-                notes[name]["read"] = {**notes[name].get("read", {}), **read}
-        return replace(joined, remarks=replace(joined.remarks, notes={**joined.remarks.notes, **notes}))
+                notes[name] = {**notes[name], "read": {**notes[name].get("read", {}), **read}}
+        return replace(joined, remarks=replace(joined.remarks, notes=notes))
 
-    def fingerprint(self) -> str | None:
-        """What tells the question from others; None if the rows are not read straight from files."""
+    def fingerprint(self) -> str:
+        """What tells the question from others: what all users share, and the rows of the tables."""
         from pyspark import cloudpickle
+        from pyspark.sql import functions as F  # noqa: N812
 
+        rows, kinds = union_rows(list(self.tables.values()), self.ids)
+        cells = [F.col(name) for name in rows.columns]
+        # A hash takes no notice of cells without a value, so it is told which those are.
+        key = F.xxhash64(*cells, *map(F.isnull, cells)).cast("decimal(20, 0)")
+        with clear_errors():
+            content = [*map(str, rows.agg(F.count("*"), F.sum(key)).first())]
         dumps: Any = cloudpickle.dumps
         state = None if self.items is None else self.items.state
-        known = hashlib.sha256(dumps((__version__, self.evaluator, self.ids, self.items, state)))
-        for table in self.tables.values():
-            content = describe_files(table.frame)
-            if content is None:
-                return None
-            known.update(f"{table.name} {sorted(table.sent.items())} {content}".encode())
-        return known.hexdigest()
+        shared = __version__, self.evaluator, self.ids, self.items, state
+        return hashlib.sha256(dumps((*shared, kinds, content))).hexdigest()
 
 
 def _local_folder(path: str | os.PathLike[str]) -> Path:

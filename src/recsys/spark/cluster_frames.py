@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import json
-import re
-import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
 from recsys.errors import ColumnError, IdTypeError, InputError
+from recsys.evaluation.pieces import refuse_no_order
 from recsys.evaluation.run import columns_for
 from recsys.inputs.files.formats import ROLES
 from recsys.inputs.frames import find_columns
@@ -27,14 +23,6 @@ _MARK = -(2**63)
 _MARKS = 16
 """A rank is above 0. The lowest 64-bit numbers in its column are the tables of rows without one: a column
 less to shuffle, and a missing rank in the lists stays one."""
-_OF_THE_SESSION = (
-    "namedTable",
-    "sql",
-    "extension",
-    "cachedRemoteRelation",
-    "commonInlineUserDefinedFunction",
-)
-"""Parts of a plan of Spark Connect that do not say what they stand for."""
 _CAST = "Cast the column to bigint or string, for example df.withColumn('user', df.user.cast('string'))."
 
 
@@ -124,14 +112,9 @@ class UserFrame:
                 find_columns(others, (role,), known, name, needed=(role,)) | {"vector": arrays[0]},
             )
         column_of = find_columns(frame.columns, _ROLES[name], columns_for(name, columns), name)
-        if name == "lists" and not {"rank", "score"} & column_of.keys():
-            raise ColumnError(
-                "the lists have no rank and no score, and rows on a cluster have no order.",
-                table="lists",
-                column="rank",
-                hint=f"Add a rank, or say which column it is: columns={{'rank': …}}. The columns are: "
-                f"{', '.join(frame.columns)}.",
-            )
+        known = f"The columns are: {', '.join(frame.columns)}."
+        hint = f"Add a rank, or say which column it is: columns={{'rank': …}}. {known}"
+        refuse_no_order(name, column_of, hint)
         return cls(name, frame, column_of)
 
     @property
@@ -236,68 +219,3 @@ def split_rows(batches: Iterator[Any], sent: Mapping[str, Mapping[str, str]]) ->
         table = pa.Table.from_batches(parts.pop(name), schema).select([*role_of])
         tables[name] = table.rename_columns([columns[role] for role in role_of.values()])
     return tables
-
-
-def describe_files(frame: Any) -> str | None:
-    """The plan of a DataFrame, its files and their states; None if it has another source or runs code."""
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        frame.explain()
-    # Without the numbers of its columns the text says what is done, and not with which literals.
-    outline = re.sub(r"#\d+L?|plan_id=\d+", "", printed.getvalue())
-    steps = re.findall(r"^[\s:|+-]*(?:\*\(\d+\) )?([A-Za-z]+)", outline, re.MULTILINE)
-    simple = {"AdaptiveSparkPlan", "Project", "Filter", "FileScan", "ColumnarToRow", "Union"}
-    if set(steps) - simple or "FileScan" not in steps or "udf" in outline.lower() or "more fields" in outline:
-        return None
-    paths = [urllib.parse.unquote(file) for file in frame.inputFiles()]
-    try:
-        plan = _plan_as_json(frame)
-        rules = frame.sparkSession.sql("SET").toArrow().to_pylist()
-        states = frame.sparkSession.read.format("binaryFile").load(paths)
-        rows = states.select("path", "length", "modificationTime").collect()
-    except Exception:  # noqa: BLE001 - of many kinds: then the plan or the files cannot be told from others
-        return None
-    files = sorted(f"{row.path} {row.length} {row.modificationTime}" for row in rows)
-    own = sorted([rule["key"], rule["value"]] for rule in rules if rule["key"].startswith("spark.sql."))
-    return json.dumps([outline, plan, own, files], sort_keys=True)
-
-
-def _plan_as_json(frame: Any) -> Any:
-    """The plan with every literal and with the options of every reader, columns numbered from 0.
-
-    Raises:
-        ValueError: it names what only the session knows, such as a view.
-    """
-    readers: list[Any] = []
-    if ".connect." in type(frame).__module__:
-        from google.protobuf.json_format import MessageToDict
-
-        sent = frame._plan.to_proto(frame.sparkSession.client)  # noqa: SLF001
-        plan = MessageToDict(sent.root)
-        text = json.dumps(plan)
-        if not plan or any(f'"{kind}":' in text for kind in _OF_THE_SESSION):
-            raise ValueError("The plan does not say what is read.")
-    else:
-        machine, query = frame.sparkSession._jvm, frame._jdf.queryExecution()  # noqa: SLF001
-        as_java, analyzed = machine.scala.jdk.javaapi.CollectionConverters.asJava, query.analyzed()
-        plan = json.loads(analyzed.toJSON())
-        for relation in [leaf.relation() for leaf in as_java(analyzed.collectLeaves())]:
-            schemas = [relation.dataSchema().json(), relation.partitionSchema().json()]
-            options = dict(as_java(relation.options()))
-            readers.append([relation.fileFormat().toString(), *schemas, options])
-    return [_renumbered(plan, {}), readers]
-
-
-def _renumbered(plan: Any, numbers: dict[Any, int]) -> Any:
-    """The plan with the ids that a session counts up replaced by their order, and without lines of code."""
-    if isinstance(plan, list):
-        return [_renumbered(part, numbers) for part in plan]
-    if not isinstance(plan, dict):
-        return plan
-    if "jvmId" in plan:  # the id of a column
-        return numbers.setdefault((plan["jvmId"], plan["id"]), len(numbers))
-    return {
-        name: numbers.setdefault(part, len(numbers)) if name == "planId" else _renumbered(part, numbers)
-        for name, part in plan.items()
-        if not (name == "origin" and isinstance(part, dict))
-    }

@@ -142,10 +142,7 @@ def _read(load: _Load, source: FileContent, options: ReadOptions) -> Lists | Int
     frame, sizes = _load_parts(load, source, columns_with_roles)
     for role in ("case", "user", "item"):
         if role in column_of and options.ids in ("str", "int"):
-            column = _integers_as_text(frame[column_of[role]]) if options.ids == "str" else None
-            if column is None:
-                column = _convert_id_column(frame, column_of[role], options.ids, source.name)
-            frame = frame.with_columns(column)
+            frame = frame.with_columns(_convert_id_column(frame, column_of[role], options.ids, source.name))
 
     def row_of_part(row: int) -> str:
         part = int(np.searchsorted(np.cumsum(sizes), row, side="right"))
@@ -186,11 +183,12 @@ def _read_whole(
 
 
 def _integers_as_text(series: Any) -> Any:
-    """An Arrow column of integers as text, each distinct one converted once; None for other columns."""
-    native = series.to_native()
-    if not series.dtype.is_integer() or not hasattr(native, "dictionary_encode"):
-        return None
+    """A column of integers as text; of Arrow, each distinct one is converted once."""
     import narwhals.stable.v2 as nw
+
+    native = series.to_native()
+    if not hasattr(native, "dictionary_encode"):
+        return series.cast(nw.String)
     import pyarrow as pa
 
     encoded = native.combine_chunks().dictionary_encode()
@@ -204,7 +202,7 @@ def _convert_id_column(frame: Any, name: str, ids: IdKind | None, file: str) -> 
 
     series = frame[name]
     if ids == "str" and series.dtype.is_integer():
-        return series.cast(nw.String)
+        return _integers_as_text(series)
     if ids == "int" and series.dtype in (nw.String, nw.Categorical, nw.Enum) and not series.is_null().any():
         text = np.asarray(series.cast(nw.String).to_list(), dtype=object)
         known, codes = encode_strings(text, table=file, column=name)
