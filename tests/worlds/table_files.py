@@ -287,7 +287,7 @@ def read_alike(path: Path | str, kind: str, *, ids: Any = None, **asked: Any) ->
 def is_refusal(error: RecsysError, data: Any) -> bool:
     """Whether memory= refuses by its own rules what was read in memory as `data`."""
     text = str(error)
-    if isinstance(error, ColumnError) and "beyond memory rows have no order" in text:
+    if isinstance(error, ColumnError) and "rows have no order" in text:
         return data is None or "rows" in data.notes.get("read", {})
     packed = "is packed, and beyond memory Parquet files" in text
     return isinstance(error, FileError) and (packed or "beyond memory Parquet and CSV files are read" in text)

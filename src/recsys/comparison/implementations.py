@@ -173,7 +173,7 @@ def _run(words: list[str], questions: Sequence[Question], timeout: float) -> lis
                 hint="Check the name of the program, and that it may be executed.",
             ) from error
         try:
-            printed, complaints = _exchange(process, lines.encode(), timeout)
+            printed, complaints = _exchange(process, command, lines.encode(), timeout)
         except subprocess.TimeoutExpired:
             raise InputError(
                 f"the command `{command}` did not finish {len(questions)} questions in {timeout:g} seconds.",
@@ -206,7 +206,7 @@ def _run(words: list[str], questions: Sequence[Question], timeout: float) -> lis
     ]
 
 
-def _exchange(process: subprocess.Popen[bytes], lines: bytes, timeout: float) -> list[str]:
+def _exchange(process: subprocess.Popen[bytes], command: str, lines: bytes, timeout: float) -> list[str]:
     """What a command prints on its two outputs while the questions are written to it.
 
     Raises:
@@ -235,8 +235,7 @@ def _exchange(process: subprocess.Popen[bytes], lines: bytes, timeout: float) ->
     for thread in threads:
         thread.join(max(deadline - time.monotonic(), 0.0))
     if any(len(output) > _MOST_BYTES for output in outputs):
-        printed = f"the command `{shlex.join(process.args)}` printed"
-        raise InputError(f"{printed} more than {_MOST_BYTES >> 20} MB.", hint=_FORM)
+        raise InputError(f"the command `{command}` printed more than {_MOST_BYTES >> 20} MB.", hint=_FORM)
     if any(map(threading.Thread.is_alive, threads)):
         raise subprocess.TimeoutExpired(process.args, timeout)
     process.wait(max(deadline - time.monotonic(), 0.0))

@@ -60,10 +60,8 @@ class FusionTuning:
 
     def __str__(self) -> str:
         found = ", ".join(f"{name}={_shortly(value)}" for name, value in self.parameters.items())
-        values, trials = (
-            {value for _, value in self.trials},
-            count_with_noun(len(self.trials), "trial|trials"),
-        )
+        values = {value for _, value in self.trials}
+        trials = count_with_noun(len(self.trials), "trial|trials")
         which = f"all {trials} are equal" if len(values) == 1 < len(self.trials) else f"the best of {trials}"
         tried = f", {which}" if self.trials else ""
         return (

@@ -156,11 +156,8 @@ def read_result(path: str | os.PathLike[str], make: type[Evaluation]) -> Evaluat
 def _read_document(
     document: Any, path: str | os.PathLike[str], make: type[Evaluation], folder: RowFolder | None
 ) -> Evaluation:
-    if (
-        not isinstance(document, dict)
-        or not document.keys() >= _PARTS
-        or not isinstance(document["run"], dict)
-    ):
+    is_whole = isinstance(document, dict) and document.keys() >= _PARTS
+    if not is_whole or not isinstance(document["run"], dict):
         raise FileError(f"{path} is no result that recsys saved with its users.", hint=_HOW_TO_SAVE)
     if document.get("format", 1) not in (1, FORMAT):
         raise FileError(
@@ -374,11 +371,8 @@ def unpack(value: Any) -> Any:
 
 def _read_array(value: dict[str, Any]) -> Array:
     dtype, shape = value.get("dtype"), value.get("shape")
-    if (
-        dtype not in _DTYPES
-        or not isinstance(shape, list)
-        or not all(type(n) is int and n >= 0 for n in shape)
-    ):
+    is_shape = isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape)
+    if dtype not in _DTYPES or not is_shape:
         raise FileError(f"a column of the result file has dtype {dtype!r}, shape {shape!r}.", hint=_DAMAGED)
     size = math.prod(shape) * np.dtype(dtype).itemsize
     try:

@@ -14,8 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 
@@ -181,9 +180,7 @@ class RowWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._hidden.remove()
 
     def write(
@@ -598,18 +595,15 @@ class FolderRows(PerCase):
 
     @cached_property
     def cases(self) -> Array:
-        found: Array = self._read("ids")
-        return found
+        return cast("Array", self._read("ids"))
 
     @cached_property
     def clusters(self) -> Array | None:
-        found: Array | None = self._read("clusters")
-        return found
+        return cast("Array | None", self._read("clusters"))
 
     @cached_property
     def weights(self) -> Float | None:
-        found: Float | None = self._read("weights")
-        return found
+        return cast("Float | None", self._read("weights"))
 
     def __len__(self) -> int:
         return len(self.cases) if self._n_rows is None else self._n_rows

@@ -360,11 +360,8 @@ def html_card(heading: str, *lines: str) -> str:
 
 def _outcomes(columns: Columns, rows: Sequence[int]) -> str:
     """The verdicts of these rows in a few words, where there are verdicts."""
-    names, verdicts, others = (
-        next(iter(columns.values())),
-        columns.get("verdict", ()),
-        columns.get("baseline"),
-    )
+    names, verdicts = next(iter(columns.values())), columns.get("verdict", ())
+    others = columns.get("baseline")
     said: list[str] = []
     for row in rows if verdicts else ():
         word = format_cell(verdicts[row]).partition(":")[0]

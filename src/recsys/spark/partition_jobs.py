@@ -84,26 +84,22 @@ class PartitionJob:
     def _batches(self, about: Any, part: bytes | None, shown: Sequence[ShownRows]) -> Iterator[Any]:
         import pyarrow as pa
 
-        def nulls(n: int) -> dict[str, Any]:
-            return {"part": pa.nulls(n, pa.binary()), "about": pa.nulls(n, pa.string())}
+        types = {"part": pa.binary(), "about": pa.string()}
+        if self.item_type is not None:
+            of_items = pa.int64() if self.item_type == "bigint" else pa.string()
+            types |= {"key": pa.int64(), "grp": pa.int16(), "item": of_items, "units": pa.int64()}
 
-        kind = pa.int64() if self.item_type == "bigint" else pa.string()
+        def batch(n: int, **cells: Any) -> Any:
+            columns = {name: pa.array(cells.get(name, [None] * n), kind) for name, kind in types.items()}
+            return pa.record_batch(columns)
+
         for key, group, items, units in shown:
             for start in range(0, len(items), _ROWS_AT_ONCE):
                 cut = slice(start, start + _ROWS_AT_ONCE)
                 n = len(items[cut])
-                columns = {
-                    "key": pa.array(np.full(n, key, dtype=np.int64)),
-                    "grp": pa.array(group[cut].astype(np.int16)),
-                    "item": pa.array(items[cut], type=kind),
-                    "units": pa.array(units[cut], type=pa.int64()),
-                }
-                yield pa.record_batch({**nulls(n), **columns})
-        row = {"part": pa.array([part], pa.binary()), "about": pa.array([json.dumps(about)], pa.string())}
-        if self.item_type is not None:
-            types = {"key": pa.int64(), "grp": pa.int16(), "item": kind, "units": pa.int64()}
-            row |= {name: pa.nulls(1, type_) for name, type_ in types.items()}
-        yield pa.record_batch(row)
+                groups = group[cut].astype(np.int16)
+                yield batch(n, key=np.full(n, key), grp=groups, item=items[cut], units=units[cut])
+        yield batch(1, part=[part], about=[json.dumps(about)])
 
 
 @dataclass(frozen=True, eq=False)
