@@ -371,8 +371,11 @@ def unpack(value: Any) -> Any:
 
 def _read_array(value: dict[str, Any]) -> Array:
     dtype, shape = value.get("dtype"), value.get("shape")
-    is_shape = isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape)
-    if dtype not in _DTYPES or not is_shape:
+    if (
+        dtype not in _DTYPES
+        or not isinstance(shape, list)
+        or not all(type(n) is int and n >= 0 for n in shape)
+    ):
         raise FileError(f"a column of the result file has dtype {dtype!r}, shape {shape!r}.", hint=_DAMAGED)
     size = math.prod(shape) * np.dtype(dtype).itemsize
     try:
