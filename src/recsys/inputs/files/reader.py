@@ -126,10 +126,11 @@ def stored_ids(*paths: Any) -> IdKind | None:
 
 def _id_kind(path: str | os.PathLike[str]) -> IdKind | None:
     """Return "auto" for a file, or the first of several, that tells numbers from text, otherwise "str"."""
-    if str(path) == "-":  # standard input can be read once
-        return "str"
     try:
-        return "auto" if FORMATS[detect_format(open_file(files_of(path)[0]))].typed else "str"
+        first = files_of(path)[0]
+        if str(path) == "-" or (first.exists() and not first.is_file()):  # a pipe can be read once
+            return "str"
+        return "auto" if FORMATS[detect_format(open_file(first))].typed else "str"
     except (RecsysError, OSError, ValueError):  # whatever reads it says why
         return None
 
