@@ -117,6 +117,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
             file.write(line + "\n")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _polars_has_looked() -> None:
+    """Polars looks for pyarrow once, when it is imported, which must not be while a test hides pyarrow."""
+    with contextlib.suppress(ImportError):
+        import polars  # noqa: F401, ICN001
+
+
 @pytest.fixture(scope="session")
 def shared_dir() -> Path:
     """The data folder, or a skip."""
