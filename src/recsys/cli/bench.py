@@ -206,7 +206,9 @@ class Bench(tables.Tabled):
         lines = [f"{said.heading}.", said.says]
         for tile in said.tiles:
             number = "" if tile.is_sum or tile.text.startswith(tile.number) else f"{tile.number}, "
-            small = f" ({tile.small.removesuffix('.')})" if tile.small else ""
+            small = tile.small.removesuffix(".")
+            if small:
+                small = f". {small}" if small[0].isupper() else f" ({small})"
             lines.append(f"{tile.label[0].upper()}{tile.label[1:]}: {number}{tile.text}{small}.")
         lines += [f"Price: {'; '.join(said.price)}."] if said.price else []
         return [line.replace("\u00a0", " ") for line in (*lines, *said.causes)]
