@@ -166,5 +166,5 @@ def test_fuzz():
     )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     ran = [int(row.split("|")[2].replace(",", "")) for row in done.stdout.splitlines() if "MB |" in row]
-    assert len(ran) == 5
+    assert len(ran) == 6
     assert min(ran) > 400  # some values cannot be built

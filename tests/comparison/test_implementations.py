@@ -160,7 +160,9 @@ def test_a_command_ends_with_recsys(number, tmp_path):
         "-c",
         body,
     ]
-    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as ours:
+    # nohup, which this may run under, has its children ignore the loss of a terminal.
+    usual = {"preexec_fn": lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL)}
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **usual) as ours:
         try:
             wait_for(started.exists)
             group = int(started.read_text())

@@ -96,9 +96,11 @@ def search(browser, address):
         page.wait_for_function(
             "at => /matching documents?$/.test(document.querySelector(at).textContent.trim())", arg=STATUS
         )
-        page.wait_for_timeout(300)  # until the last letter has been searched for
+        shown = None
+        while shown != (shown := (status.inner_text(), titles.all_inner_texts())):
+            page.wait_for_timeout(1000)  # until the last letter has been searched for, also on a busy machine
         assert errors == []
-        return status.inner_text(), titles.all_inner_texts()
+        return shown
 
     yield typed
     page.close()

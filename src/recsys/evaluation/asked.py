@@ -16,7 +16,6 @@ import numpy as np
 
 from recsys.errors import InputError
 from recsys.kernels.keyed_random import Keys, id_keys, mix_bits, pair_keys, text_keys
-from recsys.ranks.sources import Scores
 from recsys.types import Ids, Interactions, Lists, Partial
 
 if TYPE_CHECKING:
@@ -125,7 +124,7 @@ class Asked:
         how, ranking, train = run.ranking_options, run.ranking, run.context.train
         facts: dict[str, Any] = {"candidates": run.candidates}
         if not isinstance(ranking, Lists):
-            rules_out = isinstance(ranking, Scores) and ranking.rules_out
+            rules_out = getattr(ranking, "rules_out", False)  # scores may
             facts["candidates"] = SCORED if rules_out else ALL if how.eligible is None else ELIGIBLE
             facts["catalogue"] = Content.of(cast("UsersByItems", ranking).item_rows.ids)
         elif run.n_items is not None:

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from recsys.ranks.sources.history_scores import HistoryScores
     from recsys.ranks.sources.random_scores import RandomScores
     from recsys.ranks.sources.scores import Scores
-    from recsys.ranks.sources.source import RankingOptions, Source, UsersByItems
-    from recsys.ranks.sources.source_files import is_model_path, load_model
+    from recsys.ranks.sources.source import RankingOptions, Source, UsersByItems, is_model_path
+    from recsys.ranks.sources.source_files import load_model
 
 __all__ = [
     "Factors",
@@ -37,7 +37,7 @@ __getattr__, __dir__ = lazy_names(
         "history_scores": ("HistoryScores",),
         "random_scores": ("RandomScores",),
         "scores": ("Scores",),
-        "source": ("RankingOptions", "Source", "UsersByItems"),
-        "source_files": ("is_model_path", "load_model"),
+        "source": ("RankingOptions", "Source", "UsersByItems", "is_model_path"),
+        "source_files": ("load_model",),
     },
 )

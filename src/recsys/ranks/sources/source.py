@@ -6,10 +6,12 @@ files were read so), and any other id is an error, wherever it occurs; with ids 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from copy import copy
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol, Self
 
@@ -404,3 +406,14 @@ def _rows_of_cases(data: Interactions, cases: Ids, items: IdRows) -> Csr:
         case, row = case[order], row[order]
     indptr = np.concatenate([[0], np.cumsum(np.bincount(case, minlength=len(cases)))])
     return indptr, row.astype(np.int32)
+
+
+def is_model_path(source: Any) -> bool:
+    """Whether it is the path of a model and not of a table: a file of arrays, or a folder of matrices."""
+    if not isinstance(source, str | Path):
+        return False
+    from recsys.inputs.files.matrices import SUFFIXES
+
+    if os.path.isdir(source):  # noqa: PTH112 - False where a name is too long
+        return any(file.suffix.lower() in SUFFIXES for file in Path(source).glob("*"))
+    return Path(source).suffix.lower() in SUFFIXES[1:]  # a .npy holds one

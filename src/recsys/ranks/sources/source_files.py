@@ -18,7 +18,8 @@ import numpy as np
 
 from recsys.errors import FileError, IdTypeError, InputError, RecsysError, needs_extra
 from recsys.inputs.files.atomic_write import write_bytes
-from recsys.inputs.files.matrices import SUFFIXES, read_arrays
+from recsys.inputs.files.formats import refuse_device
+from recsys.inputs.files.matrices import read_arrays
 from recsys.inputs.ids import IdKind, ids_of_texts
 from recsys.kernels.keyed_random import digest, id_keys, pair_keys
 from recsys.ranks.sources.factor_files import find_factors, in_order
@@ -38,21 +39,13 @@ def is_model_file(path: str | os.PathLike[str]) -> bool:
     """Whether `recsys train` or `recsys.models.save_model` wrote a file, judged by its table of contents."""
     file = Path(path)
     try:
+        refuse_device(file)
         if file.suffix.lower() == ".npz":
             with zipfile.ZipFile(file) as archive:
                 return f"{_DESCRIPTION}.npy" in archive.namelist()
         return file.suffix.lower() == ".safetensors" and _DESCRIPTION in _safetensors_metadata(file)
     except (OSError, ValueError, RecursionError, NotImplementedError, zipfile.BadZipFile):
         return False  # whoever reads the file says what is wrong with it
-
-
-def is_model_path(source: Any) -> bool:
-    """Whether it is the path of a model and not of a table: a file of arrays, or a folder of matrices."""
-    if not isinstance(source, str | Path):
-        return False
-    if os.path.isdir(source):  # noqa: PTH112 - False where a name is too long
-        return any(file.suffix.lower() in SUFFIXES for file in Path(source).glob("*"))
-    return Path(source).suffix.lower() in SUFFIXES[1:]  # a .npy holds one
 
 
 def write_model_file(
