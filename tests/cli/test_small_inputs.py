@@ -98,7 +98,7 @@ def test_a_plan_leaves_out_short_users_and_empty_columns():
     ]
     text = rows.assign(rating=np.where(rows.index % 2, "2", "5"))
     assert make_plan(text).ratings.relevant_from == 5.0
-    with pytest.raises(ColumnError, match="the ratings are no numbers"):
+    with pytest.raises(ColumnError, match="the ratings are not numbers"):
         make_plan(rows.assign(rating="good"))
 
 

@@ -473,7 +473,7 @@ def _missing_ratings(table: FrameTable, name: str) -> Bool:
         return np.isnan(column_array(table.column(name)).astype(np.float64))
     except (TypeError, ValueError) as error:
         raise ColumnError(
-            f"the ratings are no numbers ({error}).",
+            f"the ratings are not numbers ({error}).",
             table="data",
             column=name,
             hint="Convert them, name another column: columns={'grade': ...}, or leave the column out.",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 LISTS, ALL, ELIGIBLE, SAMPLED = "ready lists", "all items", "eligible items", "sampled items"
 SCORED = "items with a score"  # the scores themselves rule some out
-_UNKNOWN = frozenset({LISTS, SCORED})  # from these it cannot be told what users could be shown
+_UNKNOWN = frozenset({LISTS, SCORED})  # these do not say what users could be shown
 
 
 def case_keys(table: Interactions, *, graded: bool = False) -> Keys:

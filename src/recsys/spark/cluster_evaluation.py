@@ -237,7 +237,7 @@ class ClusterEvaluation:
 
         rows, kinds = union_rows(list(self.tables.values()), self.ids)
         cells = [F.col(name) for name in rows.columns]
-        # A hash takes no notice of cells without a value, so it is told which those are.
+        # A hash ignores cells without a value, so which ones those are is hashed, too.
         key = F.xxhash64(*cells, *map(F.isnull, cells)).cast("decimal(20, 0)")
         with clear_errors():
             content = [*map(str, rows.agg(F.count("*"), F.sum(key)).first())]

@@ -152,7 +152,7 @@ def test_the_time_split_agrees_with_the_document_if_no_time_repeats(document, ro
 @pytest.mark.parametrize("ratio", [0.0, 1.0, -0.2, 1.5, 20, 20.0, 1, 0, True, "0.2", None, float("nan")])
 def test_a_ratio_that_is_no_share_is_an_error(ratio):
     table = np.column_stack([np.arange(100), np.arange(100), np.arange(100)])
-    with pytest.raises(SplitError, match=r"test_ratio=.* is no share above 0 and below 1"):
+    with pytest.raises(SplitError, match=r"test_ratio=.* is not a share above 0 and below 1"):
         recommender_evaluator.time_based_split(table, timestamp_col=2, test_ratio=ratio)
 
 

@@ -204,7 +204,7 @@ def time_based_split(
     ratio: Any = test_ratio
     if not isinstance(ratio, Real) or not 0 < float(ratio) < 1:
         raise SplitError(
-            f"test_ratio={test_ratio!r} is no share above 0 and below 1.",
+            f"test_ratio={test_ratio!r} is not a share above 0 and below 1.",
             hint="Pass test_ratio=0.2 for a fifth; recsys.splits.global_temporal takes a number of rows.",
         )
     roles: dict[str, Any] = {"time": timestamp_col}
