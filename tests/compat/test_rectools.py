@@ -79,8 +79,8 @@ def test_tables_without_rows_or_without_common_users_have_the_values_of_rectools
     }  # fmt: skip
     found = calc_metrics(shown, RECO[:0], INTERACTIONS, INTERACTIONS, ["a", "b"])
     assert all(map(math.isnan, found.values()))
-    assert calc_metrics({"few": shown["few"]}, RECO.assign(rank=9)) == {"few": 0.0}
-    twice = pd.concat([RECO, RECO.assign(rank=2)])
+    assert calc_metrics({"few": shown["few"]}, RECO.assign(rank=[9, 10, 9])) == {"few": 0.0}
+    twice = pd.concat([RECO, RECO.assign(rank=[2, 4, 2])])
     assert calc_metrics({"once": metric("UnrepeatedReco", deep=False)}, twice) == {"once": 0.0}
 
 
@@ -131,14 +131,17 @@ def test_a_reference_or_a_list_without_an_item_in_its_first_places_has_no_inters
 )
 @pytest.mark.parametrize(
     "asked",
-    [metric("Recall"), metric("PAP", insufficient_handling="ignore"), metric("Serendipity")],
-    ids=["recall", "pap", "serendipity"],
-)
+    [
+        metric("Recall"), metric("PAP", insufficient_handling="ignore"), metric("Serendipity"),
+        metric("CatalogCoverage", normalize=False), metric("SufficientReco", deep=True),
+    ],
+    ids=lambda asked: type(asked).__name__,
+)  # fmt: skip
 def test_ranks_that_are_not_places_are_refused(asked, ranks, error):
     reco = RECO.assign(rank=ranks)
-    with pytest.raises(error, match="rank"):
+    with pytest.raises(error, match=r"(?s)^reco holds .*RecTools"):
         calc_metrics({"m": asked}, reco, INTERACTIONS, INTERACTIONS, ["a", "b"])
-    with pytest.raises(error, match="rank"):
+    with pytest.raises(error, match=r"(?s)^ref_reco holds .*RecTools"):
         calc_metrics({"m": metric("Intersection", ref_k=None)}, RECO, ref_reco=reco)
 
 

@@ -153,3 +153,24 @@ def test_lists_too_short_for_a_partial_area(seed, kind):
     for calculate in (rectools.calc_metrics, calc_metrics):
         with pytest.raises(ValueError, match=f"(?s){kind}.* users"):
             calculate({"m": getattr(rectools, kind)(4, insufficient_handling="raise")}, reco, interactions)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "n_relevant", "theirs"),
+    [
+        ([1, 1], 2, {"HitRate": 1, "MAP": 1, "Precision": 2, "NDCG": 2, "Accuracy": 26 / 25}),
+        ([0, 1], 1, {"HitRate": 1, "MAP": 0, "Precision": 1, "NDCG": math.inf, "MRR": math.inf}),
+    ],
+    ids=["shared", "zero"],
+)
+def test_ranks_of_which_the_numbers_of_rectools_contradict_each_other_are_refused(ranks, n_relevant, theirs):
+    """These numbers are why: when they change, so may the answer here."""
+    reco = pd.DataFrame({"user_id": 1, "item_id": [1, 2], "rank": ranks})
+    truth = reco.loc[: n_relevant - 1, ["user_id", "item_id"]]
+    previous = pd.DataFrame({"user_id": [7, 8], "item_id": [1, 3]})
+    asked = objects(1)
+    found = rectools.calc_metrics({name: asked[name] for name in theirs}, reco, truth, catalog=range(N_ITEMS))
+    assert found == pytest.approx(theirs)
+    for name, one in asked.items():
+        with pytest.raises(ValueError, match=r"(?s)^reco holds .*RecTools"):
+            calc_metrics({name: one}, reco, truth, previous, range(N_ITEMS), {"other": reco})

@@ -94,6 +94,7 @@ class _Tables:
             ]
             if missing:
                 raise ColumnError(f"{name} has no column {missing[0]!r}.", table=name, column=missing[0])
+        _check_ranks("reco", reco)
 
     def need(self, name: str, metric: Any) -> Any:
         """What a metric cannot do without."""
@@ -124,11 +125,17 @@ class _Tables:
 
 
 def _check_ranks(name: str, table: pd.DataFrame) -> None:
-    """Refuse ranks that are not places of a list: below 1, between two places, or twice for a user."""
+    """Refuse ranks that are not places of a list: below 1, between two places, or twice for a user.
+
+    RecTools takes them, and its metrics then contradict each other or leave their ranges.
+    """
     ranks = table[_RANK]
     wrong = ranks[~((ranks >= 1) & (ranks == ranks.round()))].tolist()
     if wrong:
-        hint = "Ranks are whole numbers from 1, the best item."
+        hint = (
+            "Ranks are whole numbers from 1, the best item. Of an item at rank 0 RecTools' HitRate is 1, "
+            "its MAP 0 and its NDCG infinite."
+        )
         raise InputError(f"{name} holds the rank {wrong[0]!r}.", table=name, column=_RANK, hint=hint)
     shared = table.loc[table.duplicated([_USER, _RANK]), [_USER, _RANK]].to_numpy().tolist()
     if shared:
@@ -137,13 +144,12 @@ def _check_ranks(name: str, table: pd.DataFrame) -> None:
             f"{name} holds two items of user {user!r} at rank {rank}.",
             table=name,
             column=_RANK,
-            hint="Give each item of a user a rank of its own.",
+            hint="Give each item of a user a rank of its own. RecTools takes both as the item of that place, "
+            "and its Precision, MCC and NDCG may be above 1.",
         )
 
 
-def _places(
-    reco: pd.DataFrame, truth: pd.DataFrame, n_places: int, table: str = "reco"
-) -> tuple[Array, pd.DataFrame]:
+def _places(reco: pd.DataFrame, truth: pd.DataFrame, n_places: int) -> tuple[Array, pd.DataFrame]:
     """One row of item codes for each user of the truth, best first, and the codes that are relevant.
 
     These come as user (the row), item and rank, NaN where the list lacks the item.
@@ -152,7 +158,6 @@ def _places(
 
     users = pd.Index(truth[_USER].unique())
     shown = reco.loc[reco[_USER].isin(users), _COLUMNS]
-    _check_ranks(table, shown)
     shown = shown.assign(time=shown.groupby([_USER, _ITEM]).cumcount())
     pairs = truth[[_USER, _ITEM]].drop_duplicates()
     wanted = pairs.merge(shown, how="left", on=[_USER, _ITEM]).fillna({"time": 0})
@@ -273,11 +278,12 @@ def _intersection(metric: Any, tables: _Tables) -> Iterator[tuple[str, float]]:
     """The recall of what is shown in the lists of another model."""
     ref_k = metric.k if metric.ref_k is None else metric.ref_k
     for ending, reference in tables.references().items():
+        _check_ranks("ref_reco", reference)
         shown = tables.shown(metric.k)
         if reference.empty or shown.empty:  # the mean over no user
             yield ending, math.nan
             continue
-        lists, truth = _places(reference, shown, ref_k, "ref_reco")
+        lists, truth = _places(reference, shown, ref_k)
         yield ending, _evaluate(lists, truth, f"recall@{ref_k}")[f"recall@{ref_k}"]
 
 
