@@ -11,8 +11,8 @@ The families: `files` damages the bytes and the structure of a file of every kin
 `commands` calls every verb of the command with odd options and files (worlds/hostile_commands.py); `sparse`
 evaluates sparse matrices with damaged indices and polars frames of odd types; `kernels` spoils the arguments
 of small valid kernel calls; `alike` changes the files of the readers' tests (worlds/table_files.py), which
-must come to the same in memory and with memory=. Of a changed file, which may have two faults, either error
-counts as the same.
+must come to the same in memory and with memory=, and one in ten on Spark, where there is Java. Of a changed
+file, which may have two faults, either error counts as the same.
 
 A process runs a batch of cases at a time and is replaced when it dies. A case is drawn from its number, the
 seed and the cases before it in its batch: a damaged file that is refused at a new line of ours is damaged
@@ -32,12 +32,13 @@ import os
 import random
 import re
 import resource
+import shutil
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -317,17 +318,48 @@ def alike_case(rng: random.Random, folder: Path) -> Case:
         for _ in range(rng.choice((0, 1, 1, 2))):
             at, token = rng.randrange(len(data) + 1), rng.choice(hostile_files.TOKENS).encode(errors="ignore")
             data[at : at + rng.choice((0, 0, 1, 3))] = token
-    is_changed, files[changed] = bytes(data) != content, bytes(data)
+    is_changed, files[changed] = (
+        data != (content if isinstance(content, bytes) else content.encode()),
+        bytes(data),
+    )
     kind, size = rng.choice(("lists", "truth")), rng.choice((17, 1 << 23))
+    session = spark_session() if rng.random() < 0.1 else None
+    other = "with memory=" if session is None else "on Spark"
 
     def call() -> Any:
         with tempfile.TemporaryDirectory(dir=folder) as own, mock.patch.object(text, "_BLOCK_BYTES", size):
-            inside, beyond = table_files.read_alike(table_files.put(Path(own), name, files), kind)
+            path = table_files.put(Path(own), name, files)
+            inside, beyond = (
+                table_files.read_alike(path, kind)
+                if session is None
+                else table_files.read_on_spark(path, kind, session)
+            )
         if inside != beyond and not (is_changed and isinstance(inside, type) and isinstance(beyond, type)):
-            raise AssertionError(f"{name} as {kind}: {inside} in memory, {beyond} with memory=")
+            raise AssertionError(f"{name} as {kind}: {inside} in memory, {beyond} {other}")
         return True
 
-    return named(call, "alike", bytes(data), Path(changed).name)
+    return named(call, f"alike {other}", bytes(data), Path(changed).name)
+
+
+@cache
+def spark_session() -> Any:
+    """A session of this process, or None without Java; its JVM may hold what it needs."""
+    if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
+        return None
+    from pyspark.sql import SparkSession
+
+    os.environ |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+    try:
+        builder = SparkSession.builder.master("local[1]").config("spark.sql.shuffle.partitions", "2")
+        for name in ("spark.ui.enabled", "spark.ui.showConsoleProgress"):
+            builder = builder.config(name, "false")
+        session = builder.config("spark.driver.memory", "512m").getOrCreate()
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+    session.sparkContext.setLogLevel("OFF")
+    return session
 
 
 # --- batches --------------------------------------------------------------------------------------------
@@ -537,7 +569,7 @@ def summary(pieces: Collection[dict[str, Any]], every: Collection[dict[str, Any]
         '"In all" counts earlier states of the sources too. By what was read or called, refused and read:',
         "",
     ]
-    for family in ("files", "commands", "values"):
+    for family in ("files", "commands", "values", "alike"):
         kinds = sorted(
             (name.partition(": ")[2], n) for name, n in now.items() if name.startswith(f"{family}: ")
         )

@@ -1,7 +1,8 @@
 """Files of lists and truth, readable ones and faulty ones, and what each of them comes to.
 
 Every case of the tests of the readers stands here, so that it is read by every way that leads to a file: in
-memory and with memory= (tests/evaluation/test_readers_alike.py, scripts/fuzz.py).
+memory, with memory= and on Spark (tests/evaluation/test_readers_alike.py, tests/spark/test_readers_alike.py,
+scripts/fuzz.py).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import recsys
+import recsys.spark
 from recsys.errors import ColumnError, FileError, RecsysError
 from recsys.types import Lists
 
@@ -264,24 +266,61 @@ def read_alike(path: Path | str, kind: str, *, ids: Any = None, **asked: Any) ->
     except RecsysError:
         data = None
     other = _other_side(data, path, ids)
-    outcomes: list[Any] = []
-    for beyond in ({}, {"memory": "64GB"}):
-        sides = (path, other) if kind == "lists" else (other, path)
-        try:
-            found = recsys.evaluate(
-                *sides, ["ndcg@3", "mrr", "recall@2"], ids=ids or "auto", cautions="ignore", **asked, **beyond
-            )
-            outcomes.append(
-                (*(value.hex() for value in found.values()), dict(found.counts), found.notes["ids"])
-            )
-        except RecsysError as error:
-            if beyond and is_refusal(error, data):
-                return outcomes[0], outcomes[0]
-            outcomes.append(type(error))
+    sides = (path, other) if kind == "lists" else (other, path)
+    inside, beyond = (
+        _outcome(recsys.evaluate, *sides, ids=ids or "auto", **asked, **more)
+        for more in ({}, {"memory": "64GB"})
+    )
+    if isinstance(beyond, RecsysError) and is_refusal(beyond, data):
+        return _compared(inside), _compared(inside)
     is_twice_wrong = ids == "int" and not isinstance(read_alike(path, kind, ids="str")[0], tuple)
-    if is_twice_wrong and all(isinstance(outcome, type) for outcome in outcomes):
-        return outcomes[0], outcomes[0]
-    return outcomes[0], outcomes[1]
+    if is_twice_wrong and isinstance(inside, RecsysError) and isinstance(beyond, RecsysError):
+        return type(inside), type(inside)
+    return _compared(inside), _compared(beyond)
+
+
+def read_on_spark(path: Path, kind: str, session: Any) -> tuple[Any, Any]:
+    """What the rows of a file come to in memory and as a DataFrame of Spark, as in `read_alike`.
+
+    Spark opens a Parquet file by itself, and is handed the rows of other files as they were read here. What
+    it cannot open, or hold in its types, counts as the same.
+    """
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        data = recsys.read_file(path, kind)
+    except RecsysError:
+        data = None
+    is_parquet = path.suffix == ".parquet" and path.is_file() and _is_parquet(path)
+    if not is_parquet and data is None:
+        return None, None
+    table = path if is_parquet else data.to_frame()
+    try:
+        frames = [
+            session.read.parquet(str(path)) if is_parquet else session.createDataFrame(table),
+            session.createDataFrame(_other_side(data, path, None)),
+        ]
+    except (PySparkException, Py4JJavaError):
+        return None, None
+    order = slice(None, None, 1 if kind == "lists" else -1)
+    inside = _outcome(recsys.evaluate, *[table, _other_side(data, path, None)][order])
+    cluster = _outcome(recsys.spark.evaluate, *frames[order])
+    if isinstance(cluster, RecsysError) and is_refusal(cluster, data):
+        return _compared(inside), _compared(inside)
+    return _compared(inside), _compared(cluster)
+
+
+def _outcome(evaluate: Any, *sides: Any, **asked: Any) -> Any:
+    try:
+        found = evaluate(*sides, ["ndcg@3", "mrr", "recall@2"], cautions="ignore", **asked)
+    except RecsysError as error:
+        return error
+    return *(value.hex() for value in found.values()), dict(found.counts), found.notes["ids"]
+
+
+def _compared(outcome: Any) -> Any:
+    return type(outcome) if isinstance(outcome, RecsysError) else outcome
 
 
 def is_refusal(error: RecsysError, data: Any) -> bool:
