@@ -510,6 +510,23 @@ def test_rows_that_are_left_out_are_no_leak(tmp_path):
     assert recsys.bench(frame, models={"mine": path}, baselines=[]).findings
 
 
+@pytest.mark.parametrize(
+    ("parts", "n_others", "leaks"),
+    [(("train", "validation", "test"), 1, True), (("train", "validation"), 30, False)],
+    ids=["the test and one user more", "the rows of others"],
+)
+def test_rows_of_users_who_are_not_here_explain_no_more_than_users_have(parts, n_others, leaks):
+    frame = events()
+    rows = make_plan(frame).history(*parts).to_frame()[["user", "item"]]
+    names = np.repeat([f"other {n}" for n in range(n_others)], 5)
+    others = rows.iloc[: len(names)].assign(user=names).drop_duplicates()
+    learnt = recsys.read_interactions(pd.concat([rows, others]))
+    model = train_model("popularity", learnt)
+    model.about = {"data": fingerprint(learnt)}
+    result = recsys.bench(frame, models={"mine": model}, baselines=[])
+    assert bool(result.audit.errors) == leaks
+
+
 def test_another_metric_decides_and_chooses_the_settings(place):
     result = recsys.bench(events(), baselines=["item-knn"], trials=2, headline="recall@3")
     assert result.headline == "recall@3"
@@ -1110,19 +1127,26 @@ def test_lists_for_few_users_and_tied_scores_are_on_the_card(place):
     assert "tied scores" in small
 
 
-def test_a_protocol_judges_lists_without_training_items_too(place):
+def test_a_protocol_judges_lists_without_training_items_and_for_few_users_too(place):
     numbered().to_csv("ratings.csv", index=False)
     plan = make_plan(numbered())
-    own_lists(plan).to_frame().to_csv("whole.csv", index=False)
+    whole = own_lists(plan).to_frame()
+    whole.to_csv("whole.csv", index=False)
+    users = whole["user"].unique()
+    whole[whole["user"].isin(users[: len(users) // 3])].to_csv("few.csv", index=False)
     assert CliRunner().invoke(cli, ["init", "ratings.csv", "-o", "p.toml"]).exit_code == 0
-    text = Path("p.toml").read_text().replace("[compare]", '[models.whole]\nlists = "whole.csv"\n\n[compare]')
-    Path("p.toml").write_text(text)
+    models = "".join(f'[models.{name}]\nlists = "{name}.csv"\n\n' for name in ("whole", "few"))
+    Path("p.toml").write_text(Path("p.toml").read_text().replace("[compare]", models + "[compare]"))
     done = CliRunner().invoke(cli, ["run", "p.toml", "--json"])
     assert done.exit_code == 0, done.output
     document = json.loads(done.stdout)
     models = document["result"]["models"]
     assert models["whole"]["metrics"] == models["item-knn"]["metrics"]
     assert re.search(r"whole: [\d,]+ listed items were in training, and were left out", document["notes"][0])
+    n = len(users)
+    assert document["notes"][2:] == [
+        f"few: {n - n // 3} of the {n} users of the test have no list and count 0"
+    ]
 
 
 @pytest.mark.parametrize("seed", [0, 1])

@@ -769,6 +769,11 @@ LEGITIMATE = {
     "leave one out": lambda s: (s.good, s.truth.groupby("user").head(1)),
     "unequal lengths": lambda s: (s.good.sample(frac=0.7, random_state=1), s.truth),
     "one user too many": lambda s: (s.good, s.truth[s.truth["user"] != 5]),
+    "rare items only": lambda s: (
+        s.lists(s.model - 99 * (s.popularity > np.median(s.popularity))),
+        s.truth,
+    ),
+    "new items only": lambda s: (s.lists(s.random() + 99 * (np.arange(s.n_items) % 5 == 0)), s.truth),
 }
 
 
@@ -785,7 +790,17 @@ class TestChance:
         code, make = MISTAKES[mistake]
         assert [caution.code for caution in _cautions_of(*make(Shop(seed, n_users=1000)))] == [code]
 
-    @pytest.mark.parametrize("world", [{}, {"skew": 0.0}, {"n_items": 60, "skew": 1.0}, {"n_users": 120}])
+    @pytest.mark.parametrize("seed", range(4))
+    def test_the_worst_of_a_weak_model_are_noticed_where_they_find_nothing(self, seed):
+        shop = Shop(seed, n_users=1000, n_items=1000, skew=1.0)
+        weak = 0.4 * shop.taste + shop.rng.gumbel(size=shop.taste.shape)
+        assert [c.code for c in _cautions_of(shop.lists(-weak), shop.truth)] == ["worse_than_chance"]
+        assert _cautions_of(shop.lists(weak), shop.truth) == ()
+
+    @pytest.mark.parametrize(
+        "world",
+        [{}, {"skew": 0.0}, {"n_items": 60, "skew": 1.0}, {"n_users": 120}, {"n_items": 1000, "skew": 1.0}],
+    )
     @pytest.mark.parametrize("setup", LEGITIMATE)
     def test_what_is_as_it_should_be_is_not(self, setup, world):
         for seed in range(10, 12):

@@ -28,6 +28,7 @@ from recsys.cli.bench_plan import (
     plan_of_folder,
     read_events,
     with_ids_of,
+    words_on_missing_lists,
 )
 from recsys.comparison.compare import Comparison, compare
 from recsys.conventions.decisions import Conventions
@@ -54,7 +55,6 @@ BASELINE = "popularity"
 _LEAK = "trained_on_test"
 _K, _OTHER_CUTS, _LIST_LENGTH = 10, (5, 20), 20
 _FEWEST_USERS = 20
-_MOST_WITHOUT = 0.1  # of the users of the test may lack a list before it is worth a word
 Progress = Callable[[int, int, str], object]
 
 
@@ -134,10 +134,8 @@ class Bench(tables.Tabled):
         self.evaluations[name], self.lists[name] = evaluation, lists
         if name in self.training:
             return
-        n_without, n_users = (evaluation.counts.get(n, 0) for n in ("without_list", "cases"))
-        if n_without > _MOST_WITHOUT * n_users:
-            words = f"{n_without:,} of the {n_users:,} users of the test have no list and count 0"
-            self._find("users_without_list", name, words, n_without)
+        for words in words_on_missing_lists(evaluation):
+            self._find("users_without_list", name, words, evaluation.counts["without_list"])
         for _, text in ties:
             self._find("tied_scores", name, text, evaluation.counts["tied"])
 
@@ -443,12 +441,14 @@ def _find_leak(name: str, model: Any, result: Bench) -> list[Finding]:
     n_learnt, pairs, plan = data.get("interactions"), data.get("pairs"), result.plan
     n_before = len(result.history.codes)
     learnt = None
-    n_users = len(plan.table.ids("user")[0])
-    # What the plan leaves out, such as repeated rows, may have been learnt from.
-    has_others = isinstance(data.get("users"), int) and data["users"] > n_users  # whose rows are not here
-    if isinstance(n_learnt, int) and n_learnt > n_before + plan.n_left_out and not has_others:
-        learnt = f"{n_learnt:,} rows, and {n_before:,} come before the test"
-    elif pairs is not None:
+    if isinstance(n_learnt, int):
+        users, codes = plan.table.ids("user")
+        n_others = int((users.code_of(model.user_rows.ids.values) < 0).sum())
+        # What the plan leaves out may have been learnt from, and as many rows of each user who is not here as
+        # anybody has who is.
+        if n_learnt > n_before + plan.n_left_out + n_others * np.bincount(codes).max():
+            learnt = f"{n_learnt:,} rows, and {n_before:,} come before the test"
+    if learnt is None and pairs is not None:
         for parts in (("test",), ("train", "test"), ("validation", "test"), PARTS):
             if fingerprint(plan.history(*parts))["pairs"] == pairs:
                 learnt = f"the rows of {' and '.join(parts)}"

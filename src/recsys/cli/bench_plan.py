@@ -16,6 +16,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from recsys.errors import ColumnError, FileError, IdTypeError, InputError, SplitError
+from recsys.evaluation.results import Evaluation
 from recsys.inputs import read_interactions, read_lists
 from recsys.inputs.files.formats import open_file
 from recsys.inputs.files.reader import read_table
@@ -35,6 +36,7 @@ _HELD_OUT_SHARE = 0.1  # of the rows, for test and for validation
 _KNOWN_SHARE, _FEWEST_KNOWN = 0.5, 20  # of the users of a test, those a border in time must leave a history
 _FEWEST_ROWS = 3  # of a user: to learn from, to validate and to test
 _HIGHEST_GRADE = 1e300  # as conventions have it
+_MOST_WITHOUT = 0.1  # of the users of the test may lack a list before it is worth a word
 _STRANGE_SHARE, _STRANGE = 0.005, 1.5  # so few ratings so far above all others are not on their scale
 _PERCENT = 100.0  # the highest rating of a scale, unless most ratings are the lowest
 _SPIKE, _SPIKE_TIMES = 0.01, 5  # of the rows at the newest time, and times those of any other: a placeholder
@@ -391,6 +393,14 @@ def _whole_numbers(ids: Ids) -> Array | None:
     except IdTypeError:
         return None
     return None if whole is ids else whole.values[codes]
+
+
+def words_on_missing_lists(evaluation: Evaluation) -> list[str]:
+    """How many users of the test lack a list; nothing where they are left out, or a tenth of all or fewer."""
+    n_without, n_users = (evaluation.counts.get(n, 0) for n in ("without_list", "cases"))
+    if n_without <= _MOST_WITHOUT * n_users or evaluation.conventions.no_list == "skip":
+        return []
+    return [f"{n_without:,} of the {n_users:,} users of the test have no list and count 0"]
 
 
 def with_ids_of(history: Interactions, ranking: Any) -> Any:

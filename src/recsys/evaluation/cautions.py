@@ -582,12 +582,16 @@ def truth_leads_every_list(sample: SampledUsers) -> str | None:
 def worse_than_chance(sample: SampledUsers) -> str | None:
     """Ready lists find less than random ones would, or find it at their ends, as if in reverse.
 
-    The relevant items they hold are on average beyond 60% of the longest list, or they hold fewer than half
-    as many as random lists of the items shown; both by six standard errors.
+    The relevant items they hold are on average beyond 60% of the longest list, by six standard errors, or
+    they hold fewer than half as many as random lists of the items shown, and by chance would hold so few once
+    in a thousand million times.
 
-    Silent: fewer than 100 users have a list and relevant items; another caution explains it (ids that are
-    off by one, training items, a truth of training items).
+    Silent: fewer than 100 users have a list and relevant items; lists of items that few want, as of a shelf
+    of rare or new ones; another caution explains it (ids that are off by one, training items, a truth of
+    training items).
     """
+    from scipy.special import pdtr
+
     hits, sizes = sample.hits, np.diff(sample.places.indptr)
     depth = (hits.data - 0.5) / sizes.max() if hits.nnz else np.zeros(1)
     if depth.mean() > 0.6 and (depth.mean() - 0.5) * math.sqrt(12 * hits.nnz) > 6:
@@ -595,7 +599,7 @@ def worse_than_chance(sample: SampledUsers) -> str | None:
         return f"relevant items are {where}: are the scores distances, or the ranks in reverse?"
     shown = _per_item(sample.places) > 0
     by_chance = float(sizes @ ((sample.truth != 0) @ shown.astype(np.int64))) / shown.sum()
-    if 2 * hits.nnz >= by_chance or by_chance - hits.nnz <= 6 * math.sqrt(by_chance):
+    if 2 * hits.nnz >= by_chance or pdtr(hits.nnz, by_chance) > 1e-9:
         return None
     counts = f"{hits.nnz:,} relevant items, and random lists would hold {by_chance:,.0f}"
     return f"the lists hold {counts}: is their order reversed, or is the truth what they leave out?"

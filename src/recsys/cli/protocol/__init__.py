@@ -388,7 +388,7 @@ def run_protocol(
         page = protocol.at(report)
     _refuse_to_overwrite(protocol, folder, page)
     say("reading and splitting")
-    from recsys.cli.bench_plan import with_ids_of
+    from recsys.cli.bench_plan import with_ids_of, words_on_missing_lists
 
     train, test, history = _read_data(protocol, say)
     _check_relevance(protocol, test)
@@ -410,11 +410,11 @@ def run_protocol(
                 source, n_had = without_history(source, seen)
                 if n_had:
                     notes.append(f"{name}: {n_had:,} listed items were in training, and were left out")
-                    say(notes[-1])
             results[name] = evaluate(
                 source, test, protocol.requests, conventions=protocol.conventions, seen=seen, train=train,
                 never=never, cautions=cautions,
             )  # fmt: skip
+        notes += (f"{name}: {words}" for words in words_on_missing_lists(results[name]))
         seconds[name] = round(time.perf_counter() - start, 3)
     options = dict(protocol.content.get("compare", {}))
     baseline, metrics = options.pop("baseline", None), options.pop("metrics", None)
