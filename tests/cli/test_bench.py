@@ -465,6 +465,8 @@ def test_own_models_stand_beside_the_baselines():
     assert "must not have learnt from the test" in str(result)
     with pytest.raises(InputError, match="called 'random', as a baseline is"):
         recsys.bench(frame, models={"random": cheat})
+    with pytest.raises(InputError, match=r"split came as Split\..* recsys.splits.save\(split, FOLDER\)"):
+        recsys.bench(split=recsys.split(frame, "leave_last"))
 
 
 @pytest.mark.parametrize(

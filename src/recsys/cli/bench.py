@@ -426,6 +426,8 @@ def _read_plan(data: Any, split: str | os.PathLike[str] | None, ids: IdKind, **o
             "bench takes a table or split=, a folder of parts; one of the two.",
             hint="Pass a table with user and item columns.",
         )
+    if not isinstance(split, str | os.PathLike | None):
+        raise came_as("split", split, hint="Name a folder: recsys.splits.save(split, FOLDER) writes one.")
     if split is not None:
         del options["seed"]
         return plan_of_folder(split, ids=ids, **options)
