@@ -109,6 +109,8 @@ class Question:
     @property
     def many_lists(self) -> SampledUsers | None:
         """The same, if there are ready lists of enough users to tell anything from chance."""
+        if not isinstance(self.run.ranking, Lists) or len(self.run.truth.cases) < _MANY_USERS:
+            return None
         return self.sample if self.sample.places.nnz and self.sample.n_users >= _MANY_USERS else None
 
 
