@@ -89,7 +89,8 @@ def percentile_rank(h: Reading, k: int | None, c: Conventions) -> Terms:
 
     Every user weighs the same, and so does every relevant item; average=pooled is the mean over the relevant
     items of all users. A single candidate has 0; a case without a relevant item in its list is left out. The
-    measure of Hu, Koren & Volinsky is expected_percentile_rank.
+    measure of Hu, Koren & Volinsky is expected_percentile_rank. RecPack's PercentileRanking divides by the
+    number of candidates, not by one less.
 
     >>> import recsys
     >>> recsys.score_list([1, 3, 5], {3}, "percentile_rank", complete=True)

@@ -291,8 +291,8 @@ def _range_of_popularity(data: DataLimits, k: int | None, c: Conventions, *, ove
 def average_popularity(h: Reading, k: int | None, c: Conventions, *, over: str = "none") -> Float:
     """How many users had the items shown, on average; over=users gives it as a share of all users.
 
-    over=events counts events instead of users: a user who had an item three times in train counts three
-    times, whatever the grade; popularity= is not read then.
+    over=events counts events, without dividing by how many there are: a user who had an item three times
+    in train counts three times, whatever the grade; popularity= is not read then.
 
     >>> import recsys
     >>> train = {1: [3], 2: [3], 3: [3, 5], 4: [3]}
