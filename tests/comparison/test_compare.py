@@ -25,6 +25,7 @@ from recsys.metrics import METRICS
 from recsys.stats.inference_results import RankTestWarning, UnpairedWarning, ZeroVarianceWarning
 from recsys.stats.intervals import ratio_difference, ratio_units
 from recsys.stats.paired_comparison import compare_tables
+from recsys.stats.rare_values import mean_bounds
 from recsys.types import PerCase
 
 N = 800
@@ -55,7 +56,9 @@ def models():
 
 def test_catalogue_metrics_have_rows_like_all_others(models):
     found = recsys.compare(models, baseline="old")
-    assert found.family == "10 comparisons (2 pairs of models x 5 metrics), holm"
+    assert found.family == (
+        "2 pairs of models on ndcg@5; secondary: the same on 4 other metrics, 8 comparisons, holm"
+    )
     row = found["new", "coverage@5"]
     assert row.value == models["new"]["coverage@5"]
     assert row.difference == pytest.approx(models["new"]["coverage@5"] - models["old"]["coverage@5"])
@@ -77,7 +80,7 @@ def test_catalogue_difference_is_that_of_its_exposure(models):
     without = np.array([f(total_a - x) - g(total_b - y) for x, y in zip(a, b, strict=True)])
     plain = math.sqrt(63 / 64 * ((without - without.mean()) ** 2).sum())
     row = recsys.compare(models, baseline="old", metrics=["gini@5"])["new", "gini@5"]
-    error = (row.interval.high - row.difference) / stats.t.ppf(0.975, 62)
+    error = (row.own_interval.high - row.difference) / stats.t.ppf(0.975, 62)
     # The standard error excludes variance that stems only from group sizes or from pairs of groups.
     assert 0.7 * plain < error < 1.05 * plain
 
@@ -107,7 +110,7 @@ def test_pooled_metrics_are_compared_by_the_delta_method():
     row = recsys.compare(sides, baseline="a")["b", "recall@5"]
     assert row.value == pytest.approx(sides["b"]["recall@5"], rel=1e-9)
     assert row.difference == pytest.approx(expected.value, rel=1e-9)
-    assert row.interval.low == pytest.approx(expected.interval.low, rel=1e-7)
+    assert row.interval.low == pytest.approx(expected.interval.low, rel=0.02)  # of sign flips, which tend to t
     assert row.wins + row.ties + row.losses == N
     gaps = sides["b"].values_of("recall@5") - sides["a"].values_of("recall@5")
     assert row.wins == np.count_nonzero(gaps > 0)
@@ -137,8 +140,12 @@ def test_a_geometric_mean_has_the_error_of_its_logarithms(models):
 def test_intervals_of_one_evaluation(models):
     found = models["old"].intervals(confidence=0.9)
     values = models["old"].values_of("ndcg@5")
+    expected = mean_bounds(values, 0.0, 1.0, 0.9)
+    assert (found["ndcg@5"].interval.low, found["ndcg@5"].interval.high) == (expected.low, expected.high)
+    plain = models["old"].intervals(confidence=0.9, method="t")["ndcg@5"].interval
     low, high = stats.t.interval(0.9, N - 1, values.mean(), stats.sem(values))
-    assert (found["ndcg@5"].interval.low, found["ndcg@5"].interval.high) == pytest.approx((low, high))
+    assert (plain.low, plain.high) == pytest.approx((low, high))
+    assert 1 < (expected.high - expected.low) / (high - low) < 1.1
     assert found["coverage@5"].interval.low < models["old"]["coverage@5"] < found["coverage@5"].interval.high
     said = repr(found)
     assert "90% confidence" in said
@@ -179,7 +186,7 @@ def test_many_models_omnibus_and_all_pairs(models):
     assert every.table.options.correction == "max-t"
     assert every["odd", "new", "ndcg@5"].verdict.startswith("worse")
     assert "p_max-t" in every["odd", "new", "ndcg@5"].verdict
-    assert found.pairs(correction="holm")["odd", "new", "ndcg@5"].p_value == pytest.approx(
+    assert found.pairs(correction="holm", test="t")["odd", "new", "ndcg@5"].p_value == pytest.approx(
         stats.ttest_rel(columns[2], columns[1]).pvalue, rel=1e-9
     )
     with pytest.raises(InputError, match="3 models or more"):
@@ -187,15 +194,40 @@ def test_many_models_omnibus_and_all_pairs(models):
 
 
 def test_max_t_charges_the_catalogue_for_its_share(models):
-    found = recsys.compare(
-        models, baseline="old", metrics=["ndcg@5", "coverage@5"], correction="max-t", n_resamples=2000
-    )
-    means, rest = [r for r in found if r.effect.name], [r for r in found if not r.effect.name]
+    names = ["gmap@5", "ndcg@5", "coverage@5"]
+    found = recsys.compare(models, baseline="old", metrics=names, correction="max-t", n_resamples=2000)
+    secondary = [r for r in found if r.metric != "gmap@5"]
+    means, rest = [r for r in secondary if r.effect.name], [r for r in secondary if not r.effect.name]
     assert len(means) == len(rest) == 2
     alone = recsys.compare(models, baseline="old", metrics=["ndcg@5"], correction="max-t", n_resamples=2000)
     for with_more, by_itself in zip(means, alone, strict=True):
         assert with_more.adjusted_p == pytest.approx(min(1.0, 2 * by_itself.adjusted_p))
     assert min(r.adjusted_p / r.p_value for r in rest) >= 2 or max(r.adjusted_p for r in rest) == 1
+
+
+def test_other_metrics_and_cutoffs_never_change_the_headlines_verdict(models):
+    for correction in ("holm", "max-t", "bonferroni"):
+        asked = {"baseline": "old", "correction": correction, "n_resamples": 500}
+        alone = recsys.compare(models, metrics=["ndcg@5"], **asked)
+        with_more = recsys.compare(models, headline="ndcg@5", **asked)
+        for row in alone:
+            other = with_more[row.model, "ndcg@5"]
+            assert (other.verdict, other.adjusted_p, other.interval) == (
+                row.verdict, row.adjusted_p, row.interval,
+            )  # fmt: skip
+    assert {row.family for row in with_more if row.metric != "ndcg@5"} == {"secondary"}
+    with pytest.raises(UnknownNameError, match="headline metric"):
+        recsys.compare(models, headline="recall@5")
+
+
+def test_without_a_baseline_the_best_is_compared_with_each_other(models):
+    found = recsys.compare(models, metrics=["ndcg@5"])
+    assert [(row.model, row.baseline) for row in found] == [("new", "old"), ("new", "odd")]
+    assert found.family == "the best of 3 models against each other on ndcg@5, holm"
+    best_of_two = recsys.compare({n: models[n] for n in ("old", "new")}, metrics=["ndcg@5"])
+    assert [(row.model, row.baseline) for row in best_of_two] == [("new", "old")]
+    with pytest.raises(InputError, match="named beforehand"):
+        recsys.compare(models, metrics=["ndcg@5"], correction="max-t")
 
 
 def test_several_runs_have_catalogue_rows_too(models):
@@ -285,8 +317,9 @@ def test_not_worse_is_a_verdict_of_its_own(models):
     found = recsys.compare(models, **ask)
     row = found["odd", "ndcg@5"]
     d = recsys.stats.pair(models["odd"].values_of("ndcg@5"), models["old"].values_of("ndcg@5"))
-    expected = recsys.stats.non_inferiority(d, 0.05)
+    expected, by_t = (recsys.stats.non_inferiority(d, 0.05, **known) for known in ({"bounds": (-1, 1)}, {}))
     assert row.non_inferiority.p_value == pytest.approx(expected.p_value, rel=1e-12)
+    assert by_t.p_value < expected.p_value < by_t.p_value + 0.005
     assert row.verdict.startswith("not worse: ")
     assert "by less than 0.05" in row.verdict
     assert found["new", "ndcg@5"].verdict.startswith("better")
@@ -382,7 +415,7 @@ def test_ranks_of_the_omnibus_know_which_way_is_better():
 def test_the_lift_leaves_out_zero_exactly_when_the_test_rejects(clusters):
     """Verdict and interval cannot contradict each other, however skewed the ratio is."""
     rng = np.random.default_rng(9)
-    rejected = few = 0
+    rejected = 0
     for world in range(200):
         n = 50 if world % 5 == 0 else 150
         base = rng.random(n) * (rng.random(n) < 0.2)
@@ -394,15 +427,9 @@ def test_the_lift_leaves_out_zero_exactly_when_the_test_rejects(clusters):
             row = compare_tables(tables, baseline="base").rows[0]
         if math.isinf(row.relative_interval.low):
             continue
-        if row.n_differing is not None:  # p is of sign flips, and the intervals allow for what was not seen
-            assert (0.0 not in row.relative_interval) == (0.0 not in row.interval)
-            assert row.verdict.startswith("no clear") == (0.0 in row.interval or row.p_value >= 0.05)
-            few += 1
-            continue
         assert (0.0 not in row.relative_interval) == (row.p_value < 0.05)
         rejected += row.p_value < 0.05
     assert 10 < rejected < 150
-    assert few > 10
 
 
 def test_a_lift_over_hardly_anything_is_unbounded_and_told_in_units():
@@ -506,7 +533,7 @@ def test_more_users_do_not_settle_a_metric_of_the_catalogue(models):
 
 def test_metrics_are_named_once_and_at_all(models):
     found = recsys.compare(models, baseline="old", metrics=["ndcg@5", "ndcg@5"])
-    assert found.family == "2 comparisons (2 pairs of models x 1 metric), holm"
+    assert found.family == "2 pairs of models on ndcg@5, holm"
     with pytest.raises(UnknownNameError, match="at least one metric"):
         recsys.compare(models, metrics=[])
     with pytest.raises(UnknownNameError, match="lower_is_better"):

@@ -102,7 +102,7 @@ CALLS = {
         confidence=0.9)),
     "wilcoxon": (stats.wilcoxon, dict(differences=GAPS, alternative="less", method="auto", equal_within=0)),
     "paired_t": (stats.paired_t, dict(differences=GAPS, alternative="less", confidence=0.9)),
-    "sign_flip": (stats.sign_flip, dict(differences=GAPS, n_resamples=50, rng=0)),
+    "sign_flip": (stats.sign_flip, dict(differences=GAPS, confidence=0.9)),
     "sign_test": (stats.sign_test, dict(differences=GAPS, dead_zone=0)),
     "bootstrap_test": (stats.bootstrap_test, dict(differences=GAPS, method="bca", n_resamples=50)),
     "equivalence": (stats.equivalence, dict(differences=GAPS, margin=0.1, confidence=0.9)),

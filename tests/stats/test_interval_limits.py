@@ -132,7 +132,8 @@ def test_zeros_and_ones_have_the_interval_of_clopper_and_pearson():
         assert result.interval.method == "Clopper-Pearson"
         assert ends(result) == pytest.approx((wanted.low, wanted.high), abs=1e-9)
     assert mean_interval(np.repeat([0, 1], [37, 3]), bounds=(0, 2)).interval.method != "Clopper-Pearson"
-    assert mean_interval(np.repeat([0, 1], [20, 30])).interval.method == "t"
+    assert mean_interval(np.repeat([0, 1], [20, 30])).interval.method == "Clopper-Pearson"
+    assert mean_interval(np.repeat([0, 1], [20, 30]), method="t").interval.method == "t"
     weighted = mean_interval(np.repeat([0, 1], [37, 3]), clusters=[*range(38), 37, 37])
     assert weighted.interval.method != "Clopper-Pearson"
 

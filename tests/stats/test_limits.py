@@ -13,13 +13,13 @@ from recsys.errors import InputError
 from recsys.stats.inference_results import RankTestWarning, SmallSampleWarning, ZeroVarianceWarning
 from recsys.stats.paired_tests import (
     bayes_paired,
+    bounded_mean_test,
     bootstrap_test,
     equivalence,
     non_inferiority,
     normality,
     paired_t,
     rank_notes,
-    rare_mean_test,
     sign_flip,
     sign_test,
     signed_rank_sums,
@@ -45,9 +45,16 @@ def values(n: int) -> np.ndarray:
 
 
 def test_all_signs_are_tried_where_at_most_19_units_differ():
-    assert sign_flip(values(19)).method == "sign-flip permutation (exact)"
-    assert sign_flip(np.append(values(19), np.zeros(40))).method == "sign-flip permutation (exact)"
-    assert sign_flip(values(20), n_resamples=100).method == "sign-flip permutation (100 draws)"
+    for n, rel in ((12, 1e-12), (19, 1e-12), (20, 0.02)):
+        sample = values(n)
+        signs = np.array([0.0])
+        for size in sample:
+            signs = np.concatenate([signs + size, signs - size])
+        exact = np.mean(np.abs(signs) >= abs(sample.sum()) - 1e-12)
+        for units in (sample, np.append(sample, np.zeros(40))):
+            result = sign_flip(units)
+            assert (result.method, result.n) == ("sign flips", len(units))
+            assert result.p_value == pytest.approx(exact, rel=rel)
 
 
 def test_p_of_all_signs_counts_the_observed_ones():
@@ -59,10 +66,9 @@ def test_p_of_all_signs_counts_the_observed_ones():
     assert sign_flip([1.0, -1.0, 2.0], alternative="less").p_value == 7 / 8
 
 
-def test_p_of_random_signs_counts_the_observed_ones_too():
-    result = sign_flip(np.full(40, 1.0), n_resamples=99)
-    assert result.p_value == 1 / 100
-    assert result.n == 40
+def test_p_of_many_equal_gains_is_small_and_never_zero():
+    assert 0 < sign_flip(np.full(40, 1.0)).p_value < 1e-10
+    assert 0 < sign_flip(np.full(400, 1.0)).p_value < 1e-80
 
 
 def test_ranks_are_exact_up_to_50_units_and_on_request_up_to_1000():
@@ -157,9 +163,9 @@ def test_a_bootstrap_needs_60_units_that_differ_or_most_of_them():
         )
         return bootstrap_test(sample, n_resamples=99).method
 
-    assert of(59, 200).startswith("sign-flip")
+    assert of(59, 200).startswith("sign flips")
     assert of(60, 200).startswith("studentised bootstrap")
-    assert of(40, 81).startswith("sign-flip")
+    assert of(40, 81).startswith("sign flips")
     assert of(41, 81).startswith("studentised bootstrap")
 
 
@@ -256,14 +262,23 @@ def test_the_posterior_of_equal_differences_is_a_point(rope, wanted):
 
 def test_few_differences_say_whether_more_are_needed():
     sample = pair(np.append(np.zeros(300), [0.5, 0.2, -0.1]))
-    shown = rare_mean_test(sample, -0.2, (-1.0, 1.0), "greater")
+    shown = bounded_mean_test(sample, -0.2, (-1.0, 1.0), "greater")
     assert shown.p_value < 0.05
     assert shown.notes == ("3 of 303 users differ: the bound allows for what was not seen",)
-    open_ = rare_mean_test(sample, -0.005, (-1.0, 1.0), "greater")
+    open_ = bounded_mean_test(sample, -0.005, (-1.0, 1.0), "greater")
     assert open_.p_value > 0.05
-    assert "nothing can be concluded yet" in open_.notes[0]
-    assert rare_mean_test(sample, -0.005, (-1.0, 1.0), "greater", confidence=0.01).notes == shown.notes
-    unknown = rare_mean_test(sample, -0.2, (-math.inf, math.inf), "greater")
+    assert open_.notes[0].endswith("more like these would be needed")
+    assert bounded_mean_test(sample, -0.005, (-1.0, 1.0), "greater", confidence=0.01).notes == shown.notes
+    unknown = bounded_mean_test(sample, -0.2, (-math.inf, math.inf), "greater")
     assert math.isnan(unknown.p_value)
     assert (unknown.interval.low, unknown.interval.high) == (-math.inf, math.inf)
-    assert rare_mean_test(pair(values(40)), -0.2, (-1.0, 1.0), "greater") is None
+    many = pair(values(40))
+    assert bounded_mean_test(many, -0.2, (-math.inf, 1.0), "greater") is None
+    bound, plain = (
+        found.p_value
+        for found in (
+            bounded_mean_test(many, -0.2, (-1.5, 1.5), "greater"),
+            paired_t(many.values + 0.2, alternative="greater"),
+        )
+    )
+    assert plain < bound < plain + 0.01

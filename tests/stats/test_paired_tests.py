@@ -148,23 +148,13 @@ def test_sign_flip_of_few_units_is_scipys_exact_permutation(alternative) -> None
         (d,), np.sum, permutation_type="samples", n_resamples=np.inf, alternative=alternative
     )
     assert ours.p_value == pytest.approx(theirs.pvalue, rel=1e-12)
-    assert "exact" in ours.method
 
 
 def test_sign_flip_p_is_never_zero() -> None:
     rng = np.random.default_rng(0)
-    certain = sign_flip(1 + 0.01 * rng.normal(size=200), n_resamples=1000)
-    assert certain.p_value == 1 / 1001
+    certain = sign_flip(1 + 0.01 * rng.normal(size=200))
+    assert 0 < certain.p_value < 1e-20
     assert sign_flip(np.ones(5) + np.arange(5) / 100).p_value == 2 / 2**5
-
-
-def test_sign_flip_draws_agree_with_the_exact_answer() -> None:
-    d = np.random.default_rng(8).normal(0.3, 1, size=17)
-    exact = np.mean(
-        np.abs(np.array([d @ np.array(s) for s in itertools.product([1, -1], repeat=17)]))
-        >= abs(d.sum()) - 1e-12
-    )
-    assert sign_flip(d, n_resamples=20_000).p_value == pytest.approx(exact, abs=0.015)
 
 
 @given(
@@ -237,7 +227,7 @@ def test_cautions_are_typed_and_kept() -> None:
     for shift in (0.0, 0.5):  # a rank test and a test of the mean agree on symmetric differences
         assert wilcoxon(rng.normal(shift, size=600)).notes == ()
     with pytest.warns(SkewWarning):
-        sign_flip(np.where(rng.random(1000) < 0.03, 1.0, -0.03), n_resamples=99)
+        sign_flip(np.where(rng.random(1000) < 0.03, 1.0, -0.03))
     with pytest.warns(UnpairedWarning, match="1 of 4"):
         assert paired_t(pair([1.0, np.nan, 3.0, 5.0], [0.5, 1.0, 2.0, 3.0])).n == 3
 

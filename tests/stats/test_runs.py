@@ -86,7 +86,7 @@ def test_the_lift_over_runs_counts_the_noise_of_the_baseline(n: int) -> None:
 
 def test_the_lift_of_one_run_given_several_times_is_fiellers() -> None:
     sides = {name: runs[:1] for name, runs in sides_of(np.random.default_rng(0), 300, 1, 0.5).items()}
-    once = compare_tables(sides, baseline="old").rows[0]
+    once = compare_tables(sides, baseline="old", options=Options(test="t")).rows[0]
     again = compare_tables({name: runs * 3 for name, runs in sides.items()}, baseline="old").rows[0]
     assert again.runs is not None
     assert again.relative == pytest.approx(once.relative, rel=1e-12)
@@ -99,7 +99,7 @@ def test_clusters_of_unequal_size_count_as_in_one_run() -> None:
     rng = np.random.default_rng(6)
     user = np.sort(rng.integers(0, 40, 300)) ** 2 // 40
     sides = {name: PerCase(np.arange(300), {"m": rng.random(300)}, user) for name in ("old", "new")}
-    once = compare_tables(sides, baseline="old").rows[0]
+    once = compare_tables(sides, baseline="old", options=Options(test="t")).rows[0]
     again = compare_tables({name: [run] * 3 for name, run in sides.items()}, baseline="old").rows[0]
     assert again.p_value == pytest.approx(once.p_value, rel=1e-9)
     assert again.interval.high == pytest.approx(once.interval.high, rel=1e-9)

@@ -47,7 +47,7 @@ from recsys.stats.intervals import mean_interval, ratio_units, units_interval
 from recsys.stats.multiple_comparisons import adjust, friedman
 from recsys.stats.online_experiments import ab
 from recsys.stats.paired_comparison import compare_tables
-from recsys.stats.paired_tests import rare_mean_test, skew_notes, tail_notes
+from recsys.stats.paired_tests import bounded_mean_test, skew_notes, tail_notes
 from recsys.stats.pairing import pair
 from recsys.stats.rare_values import lift_bounds, mean_bounds, mean_p, units_needed
 from recsys.stats.resampling import (
@@ -238,7 +238,7 @@ def paired() -> dict[str, list[float]]:
         ]
         for alternative in ("greater", "less"):
             for bounds in ((-1.0, 1.0), (-math.inf, math.inf), (-1.0, math.inf)):
-                found = rare_mean_test(pair(sample), 0.02, bounds, alternative, confidence=0.9)
+                found = bounded_mean_test(pair(sample), 0.02, bounds, alternative, confidence=0.9)
                 ends = [] if found is None else [found.p_value, found.interval.low, found.interval.high]
                 out[f"{name}, {alternative} within {bounds}"] = ends
     return out

@@ -6,6 +6,7 @@ recsys.stats, this module passes it the tables and presents the results.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -46,6 +47,7 @@ from recsys.stats.paired_comparison import compare_pieces, compare_tables
 from recsys.stats.paired_sums import SumsOfPieces
 from recsys.stats.resampling import POISSON_FROM, Progress, Rng, Scheme
 from recsys.stats.runs import merge_runs
+from recsys.stats.sign_flips import METHOD as FLIPS
 from recsys.stats.variance_reduction import read_user_tables
 from recsys.types import PerCase, cached_property, json_value
 
@@ -53,14 +55,14 @@ _TWO_MODELS = "Such as recsys.compare({'old': old, 'new': new}, baseline='old').
 Result = Evaluation | str | os.PathLike[str]
 Evaluations = Mapping[str, Result | Sequence[Result]] | Sequence[Result]
 # Tests and intervals of differences that were added up; others look at ranks, or count equal resamples.
-_BY_FORMULA = {"t", "sign", "normal"}
+_BY_FORMULA = {"permutation", FLIPS, "t", "sign", "normal"}
 _OF_SUMS = _BY_FORMULA | {"studentised", "percentile"}
 
 
 class PairOptions(TypedDict, total=False):
     """The options of compare but the correction, for editors; defaults are in recsys.stats.Options."""
 
-    test: Literal["t", "permutation", "wilcoxon", "sign", "studentised", "bca"]
+    test: Literal["permutation", "t", "wilcoxon", "sign", "studentised", "bca"]
     interval: Method | None
     effect: str
     confidence: float
@@ -68,6 +70,7 @@ class PairOptions(TypedDict, total=False):
     no_worse_than: float | None
     rope: float | None
     tie: float
+    headline: str | None
     runs: Literal["auto", "seeds", "folds"]
     test_over_train: float | None
     n_resamples: int
@@ -140,16 +143,34 @@ class Comparison(Reported, Sequence[Row]):
         alpha = 1.0 - self.table.options.confidence
         return {m: omnibus(tables_by_model, m, alpha=alpha, lower_is_better=m in lower) for m in names}
 
+    @property
+    def headline(self) -> str:
+        """The metric that decides: its rows are corrected without the others."""
+        return self.table.options.headline or self.rows[0].metric
+
     def pairs(self, correction: str = "max-t", **choices: Unpack[PairOptions]) -> Comparison:
         """Every pair of models on the same metrics, corrected over all pairs at once (by max-T by default).
 
-        Other choices default to those of this comparison.
+        All pairs on the headline are one family, those on the other metrics another. Other choices default to
+        those of this comparison.
         """
+        return self._again({**choices, "correction": correction}, every_pair=True)
+
+    def decided_by(self, headline: str, baseline: str | None = None) -> Comparison:
+        """The same metrics and choices with this headline: each model against the baseline, or the best's."""
+        own = self.table.options.correction
+        correction = "holm" if own == "max-t" and baseline is None else own
+        return self._again({"headline": headline, "correction": correction}, baseline)
+
+    def _again(
+        self, choices: Mapping[str, Any], baseline: str | None = None, *, every_pair: bool = False
+    ) -> Comparison:
         names = [f.name for f in fields(Options) if f.init and f.name != "lower_is_better"]
-        own: dict[str, Any] = {name: getattr(self.table.options, name) for name in names}
-        own |= {**choices, "correction": correction}
+        own: Any = {name: getattr(self.table.options, name) for name in names} | dict(choices)
         metrics = list(dict.fromkeys(row.metric for row in self.rows))
-        return compare(self.evaluations, None, metrics, cautions=self.silenced, **own)
+        return compare_results(
+            self.evaluations, baseline, metrics, own, cautions=self.silenced, every_pair=every_pair
+        )
 
     def __getitem__(self, key: Any) -> Any:
         """A row by place, by (model, metric), or by (model, baseline, metric) if there are several."""
@@ -243,21 +264,25 @@ def compare(
     without holding the values; a note says where they had to be read into memory. Means are compared, also of
     results with another aggregate; a note says so.
 
-    Where fewer than 20 users differ, p is that of all sign flips, intervals allow for users who were not seen
-    (anywhere in the range of the metric), and a note says how many more users would be needed.
+    The verdict on the headline metric is corrected over the models it is about: those compared with the
+    baseline, or the others that the best is compared with. The other metrics are secondary and corrected over
+    all of them; they never change it. The test is that of sign flips, exact where few users differ; a note
+    says where losses that none of the users had could still outweigh the gain.
 
     Args:
         evaluations: {name: evaluation}, or {name: [run, run, …]} for several runs of a model, or a list; for
             an evaluation also the path where it was saved.
-        baseline: the model that the others are compared with; by default every pair is compared.
+        baseline: the model that the others are compared with; by default the first of two, and of more the
+            best on the headline metric is compared with each other (`comparison.pairs()` has every pair).
         metrics: which metrics; by default those that all evaluations share.
         cautions: "ignore", or the codes of the cautions that are not to be printed (`comparison.cautions`).
-        options: test= ("t", "permutation", "wilcoxon", "sign", "studentised", "bca"), interval=, correction=
-            ("holm", "bonferroni", "hochberg", "bh", "by", "max-t"), effect=, confidence=, margin= for
-            equivalence, no_worse_than= for non-inferiority, rope= for the Bayesian view, n_resamples=, rng=,
-            progress=; covariates= and strata= lower the variance: a table with a user column,
-            {user: value} or {name: {user: value}}, strata= also a column of covariates=; with
-            covariate_means= and stratum_shares= for known means and shares; see recsys.stats.Options.
+        options: headline= (the metric that decides, by default the first), test= ("permutation", "t",
+            "wilcoxon", "sign", "studentised", "bca"), interval=, correction= ("holm", "bonferroni",
+            "hochberg", "bh", "by", "max-t"), effect=, confidence=, margin= for equivalence, no_worse_than=
+            for non-inferiority, rope= for the Bayesian view, n_resamples=, rng=, progress=; covariates= and
+            strata= lower the variance: a table with a user column, {user: value} or {name: {user: value}},
+            strata= also a column of covariates=; with covariate_means= and stratum_shares= for known means
+            and shares; see recsys.stats.Options.
 
     >>> import recsys
     >>> truth = {u: {u} for u in range(300)}
@@ -276,6 +301,7 @@ def compare_results(
     options: CompareOptions,
     *,
     cautions: str | Iterable[str] | None,
+    every_pair: bool = False,
     make_sums: Callable[..., SumsOfPieces] = SumsOfPieces,
 ) -> Comparison:
     """See `compare`; `make_sums` adds up the values per user that lie in folders."""
@@ -317,8 +343,11 @@ def compare_results(
     for name in options:
         if name not in known:
             raise UnknownNameError("choice", name, known)
+    if options.get("headline") is not None:
+        options = {**options, "headline": str(Request.parse(str(options["headline"])))}
     choices = Options(lower_is_better=frozenset(lower), **read_user_tables(options))
-    table = _compare_rows(runs, requests, baseline, choices, make_sums)
+    pairs = [(second, first) for first, second in itertools.combinations(runs, 2)] if every_pair else None
+    table = _compare_rows(runs, requests, choices, baseline=baseline, pairs=pairs, make_sums=make_sums)
     old = [e for name, of in runs.items() if baseline in (None, name) for e in of]
     empty_margins = _margin_notes(old, requests, choices)
     notes = (*table.notes, *_notes(runs, named=metrics is not None), *empty_margins)
@@ -360,8 +389,10 @@ def _margin_notes(old: Sequence[Evaluation], requests: Sequence[Request], option
 def _compare_rows(
     runs: Mapping[str, list[Evaluation]],
     requests: Sequence[Request],
-    baseline: str | None,
     options: Options,
+    *,
+    baseline: str | None,
+    pairs: Sequence[tuple[str, str]] | None,
     make_sums: Callable[..., SumsOfPieces],
 ) -> ComparisonTable:
     """The table of all rows: added up piece by piece if they lie in folders, else from the rows in memory."""
@@ -388,6 +419,7 @@ def _compare_rows(
                     list(results),
                     names,
                     baseline=baseline,
+                    pairs=pairs,
                     options=options,
                     grouped=grouped,
                     centres={name: e.overall for name, e in results.items()},
@@ -396,11 +428,12 @@ def _compare_rows(
                     make_sums=make_sums,
                 )
             except NoRowsError:
-                reason = "few users differ, and have many different values"
+                reason = "few users make up the differences, among many different values"
         notes = (in_memory_note(reason),)
     table = compare_tables(
         {name: [mean_columns(e, requests) for e in model_runs] for name, model_runs in runs.items()},
         baseline=baseline,
+        pairs=pairs,
         metrics=names,
         options=options,
         grouped=grouped,

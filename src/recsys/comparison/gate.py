@@ -43,9 +43,9 @@ from recsys.evaluation.results import Evaluation
 from recsys.evaluation.uncertainty import group_jackknife, needs_jackknife
 from recsys.metrics.registry import Request, check_same_decisions
 from recsys.stats.comparison_table import merge_notes
-from recsys.stats.inference_results import check_confidence, notes_only, t_ratio, t_tail
+from recsys.stats.inference_results import check_confidence, format_p, notes_only, t_ratio, t_tail
 from recsys.stats.paired_sums import Paired, SumsOfPieces
-from recsys.stats.paired_tests import paired_t, rare_mean_test
+from recsys.stats.paired_tests import bounded_mean_test, paired_t
 from recsys.stats.pairing import Aligned, Differences, align
 from recsys.stats.rare_values import METHOD
 from recsys.stats.resampling import unit_keys
@@ -74,7 +74,7 @@ class GateCheck:
     @property
     def limit(self) -> str:
         """The margin as it is written: a share of the old value, or a number."""
-        return f"{100 * self.margin:.3g}%" if self.relative else f"{self.margin:.3g}"
+        return _limit(self.margin, relative=self.relative)
 
     @property
     def least(self) -> str:
@@ -199,9 +199,9 @@ def gate(
 ) -> Gate:
     """Test whether each metric is no worse than before by more than a margin.
 
-    Where fewer than 20 users differ, or large losses are rare, the bound allows for losses that were not seen
-    (anywhere in the range of the metric); a note says how many more users would be needed. Results whose
-    values per user lie in folders are compared piece by piece, without holding the values.
+    The bound allows for losses that were not seen, anywhere in the range of the metric. Notes say where even
+    identical lists of so many users could not pass, and how many more would be needed where few differ.
+    Results whose values per user lie in folders are compared piece by piece, without holding the values.
 
     Args:
         new: the evaluation of the new model, or the path where it was saved.
@@ -285,7 +285,7 @@ def _check_rows(
             try:
                 checks, missing = _check_metrics(_SummedPairs(results, requests), demands, ranges)
             except NoRowsError:
-                reason = "few users differ, or large losses are rare, among many different values"
+                reason = "large losses are rare, among many different values"
             else:
                 return checks, [missing]
         notes = [in_memory_note(reason)]
@@ -359,6 +359,10 @@ class _SummedPairs:
         return self._missing
 
 
+def _limit(margin: float, *, relative: bool) -> str:
+    return f"{100 * margin:.3g}%" if relative else f"{margin:.3g}"
+
+
 class _Demand(NamedTuple):
     """What is asked of one metric: a margin, a share of the old value if `relative`, and the confidence."""
 
@@ -366,6 +370,10 @@ class _Demand(NamedTuple):
     margin: float
     relative: bool
     confidence: float
+
+    @property
+    def limit(self) -> str:
+        return _limit(self.margin, relative=self.relative)
 
     @property
     def sign(self) -> float:
@@ -448,16 +456,33 @@ def _check_metric(shifted: Paired, demand: _Demand, means: _Means, bounds: tuple
     low, high = sorted(sign * end for end in bounds)
     shift = 0.0 if relative else margin
     ends = low - (1.0 - share) * high + shift, high - (1.0 - share) * low + shift
-    test = rare_mean_test(
+    test = bounded_mean_test(
         shifted, 0.0, ends, "greater", confidence=confidence, n_differing=means.n_differing
     ) or paired_t(shifted, alternative="greater", confidence=confidence)
+    passed = test.p_value <= 1 - confidence
+    notes = test.notes
+    width = abs(demand.share(means.base) * means.base) if relative else margin
+    # The bound of identical values is 1 - alpha^(1/n) of the range below them.
+    share_of_range = width / (high - low)
+    needed = math.log(1.0 - confidence) / math.log1p(-share_of_range) if 1e-300 < share_of_range < 1 else 0.0
+    if needed > means.users:
+        words = f"{demand.limit} is too narrow a margin for {means.users:,} users: even identical lists need"
+        notes = (f"{words} {math.ceil(needed):,}", *notes)
+    if (
+        margin == 0
+        and not passed
+        and (p := shifted.flips().p_value()) < 1 - confidence
+        and means.difference > 0
+    ):
+        words = "compare calls it better by a test of these users"
+        notes += (f"{words} ({format_p(p, 'none')}); a gate also allows for losses that none of them had",)
     check = demand.check(
         (means.base + means.difference, means.base, means.difference),
         math.nan if test.interval is None else test.interval.low,
         p_value=test.p_value,
         users=means.users,
-        passed=test.p_value <= 1 - confidence,
-        notes=test.notes,
+        passed=passed,
+        notes=notes,
     )
     if relative and test.method == METHOD and low >= 0:
         return replace(check, bound=max(check.bound, -1.0))  # nothing falls below 0

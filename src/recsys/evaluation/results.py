@@ -318,7 +318,7 @@ class Evaluation(Reported, Mapping[str, float]):
         self,
         confidence: float = 0.95,
         *,
-        method: Method = "t",
+        method: Method = "gaffke",
         metrics: Sequence[str] | None = None,
         n_resamples: int = 10_000,
         rng: Rng = 0,

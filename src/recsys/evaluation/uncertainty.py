@@ -198,7 +198,7 @@ def estimate(
     request: Request,
     conventions: Conventions,
     *,
-    method: Method = "t",
+    method: Method = "gaffke",
     confidence: float = 0.95,
     n_resamples: int = 10_000,
     rng: Rng = 0,
@@ -215,7 +215,9 @@ def estimate(
     limits = request.metric.bounds if bounds is None else bounds
     aggregate: Any = request.aggregate if is_aggregated(partial, request) else None
     found: Estimate | None = None
-    if str(request) in partial.sums and (aggregate or method in ("t", "normal") or partial.per_case is None):
+    if str(request) in partial.sums and (
+        aggregate or method in ("gaffke", "t", "normal") or partial.per_case is None
+    ):
         sums = partial.sums[str(request)]
         try:
             if aggregate is not None:

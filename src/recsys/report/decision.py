@@ -21,6 +21,7 @@ from recsys.report.section_numbers import (
 )
 from recsys.stats.comparison_table import Row
 from recsys.stats.inference_results import format_p
+from recsys.stats.rare_values import FEW
 from recsys.types import Ids
 
 _FRACTIONS = {
@@ -163,7 +164,7 @@ def _lifts(data: ReportData) -> Iterator[Tile]:
 
 
 def _small_print(row: Row, data: ReportData) -> str:
-    """Interval, p and effect of a comparison; the interval is of this pair alone, p is corrected over all."""
+    """Interval, p and effect of a comparison; interval and p are corrected over its family."""
     parts = []
     lift, gap = row.relative_interval, row.interval
     ends = f"{100 * lift.low:+.1f} to {100 * lift.high:+.1f}%"
@@ -171,8 +172,9 @@ def _small_print(row: Row, data: ReportData) -> str:
         unit = " of the difference" if math.isfinite(row.relative) else ""  # the number above is a lift
         ends = f"{unit} {gap.low:+.4f} to {gap.high:+.4f}".lstrip() if math.isfinite(gap.low) else ""
     if ends and gap.low < gap.high:
-        alone = " (this pair alone)" if math.isfinite(row.adjusted_p) else ""
-        parts.append(f"{100 * gap.confidence:.4g}% interval {ends}{alone}")
+        confidence = 0.95 if data.comparison is None else data.comparison.table.options.confidence
+        word = "simultaneous interval" if gap.confidence > confidence else "interval"
+        parts.append(f"{100 * confidence:.4g}% {word} {ends}")
     if math.isfinite(row.adjusted_p):
         parts.append(f"{_p_text(row.adjusted_p)} ({correction_words(data)})")
     if row.effect.name and math.isfinite(row.effect.value):
@@ -186,12 +188,14 @@ def _p_text(p: float) -> str:
 
 
 def correction_words(data: ReportData) -> str:
-    """How the comparison corrects p-values, such as "Holm, corrected over all pairs"."""
-    name = "none" if data.comparison is None else data.comparison.table.options.correction
-    if name == "none":
+    """How the comparison corrects p-values, such as "Holm over 4 comparisons"."""
+    if data.comparison is None or data.comparison.table.options.correction == "none":
         return "not corrected"
+    name = data.comparison.table.options.correction
     names = {"max-t": "max-T", "bh": "Benjamini-Hochberg", "by": "Benjamini-Yekutieli"}
-    return f"{names.get(name, name.title())}, corrected over all pairs"
+    n = sum(row.metric == data.metric for row in data.comparison.rows)
+    over = tables.count_with_noun(n, "comparison|comparisons")
+    return f"{names.get(name, name.title())} over {over} on {data.metric}"
 
 
 def effect_name(data: ReportData) -> str:
@@ -363,8 +367,8 @@ def _changes(data: ReportData, tied: Sequence[str]) -> Iterator[str]:
     next_row = data.rows.get((best, data.names[1], metric))
     if next_row is None or not next_row.effect.name:
         return
-    if next_row.n_differing is not None:
-        differing, units = next_row.n_differing, next_row.n_units
+    differing, units = next_row.wins + next_row.losses, next_row.n_units
+    if differing < FEW:
         if differing < units or units < _MIN_GROUP:
             yield f"More users: the two best differ for {differing:,} of {units:,} only."
     elif tied and next_row.difference and next_row.runs is None and next_row.standard_error > 0:

@@ -13,12 +13,13 @@ from typing import Any
 from recsys.metrics.registry import Request
 
 WORDS: dict[str, str] = {
-    "interval": "Where the value or the difference may lie, given how much users differ. It is of this value "
-    "or this pair alone, without the correction over all pairs.",
+    "interval": "Where the value or the difference may lie, given how much users differ.",
+    "simultaneous": "Of intervals that are all right together in 95 of 100 tests, so that the largest or the "
+    "smallest may be picked out.",
     "p": "How often chance alone would make a difference this large, if the two models were equally good.",
     "adjusted p": "p after the correction for the number of comparisons: below 0.05 it counts as clear.",
-    "Holm": "A correction of p-values that keeps false alarms rare over all comparisons of the page at once.",
-    "max-T": "A correction of p-values over all comparisons that uses how strongly they go together.",
+    "Holm": "A correction of p-values that keeps false alarms rare over all comparisons of a family at once.",
+    "max-T": "A correction of p-values over a family that uses how strongly its comparisons go together.",
     "d_z": "The difference per user over its spread between users: 0.2 is small, 0.5 medium, 0.8 large.",
     "lift": "The difference as a share of the baseline's value: +50% is half as much again.",
     "baseline": "The model the others are held against, usually what runs today or something very simple.",
@@ -35,11 +36,11 @@ WORDS: dict[str, str] = {
     "for; all of them are listed under Conventions.",
     "audit": "A check of data and protocol for what makes such numbers wrong: leaks, ties, a weak baseline.",
     "caution": "A sign that a number may answer another question than was meant.",
-    "corrected over all pairs": "Every model is compared with every other on every metric, and p-values are "
-    "corrected for all of these comparisons together, so any choice in the page holds.",
+    "secondary": "Of the metrics that do not decide: their comparisons are corrected together, apart from "
+    "those of the headline metric, which they never change.",
 }
 _IN_PROSE = re.compile(
-    r"\b(Holm|max-T|d_z|bits|p(?=[\s\u00a0][<=>≥])|corrected over all pairs|95% interval|beyond accuracy)"
+    r"\b(Holm|max-T|d_z|bits|p(?=[\s\u00a0][<=>≥])|secondary|simultaneous|95% interval|beyond accuracy)"
 )
 _SAME = {"95% interval": "interval", "low": "interval", "high": "interval"}
 

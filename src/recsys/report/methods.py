@@ -382,7 +382,12 @@ def _comparison_sentences(comparison: Comparison, cites: _Citations) -> Iterator
     options, rows = comparison.table.options, comparison.rows
     baselines = list(dict.fromkeys(row.baseline for row in rows))
     others = list(dict.fromkeys(row.model for row in rows))
-    pairs = f"{_enumerate(others)} with {baselines[0]}" if len(baselines) == 1 else "every pair of models"
+    if len(baselines) == 1:
+        pairs = f"{_enumerate(others)} with {baselines[0]}"
+    elif len(others) == 1:
+        pairs = f"{others[0]}, which has the best {comparison.headline}, with {_enumerate(baselines)}"
+    else:
+        pairs = "every pair of models"
     n_runs = sorted({len(runs) for runs in comparison.evaluations.values()})
     runs = "" if n_runs == [1] else f", over {_enumerate(map(str, n_runs))} runs of each model"
     n_users = sorted({row.n_units for row in rows if row.effect.name})
@@ -395,17 +400,20 @@ def _comparison_sentences(comparison: Comparison, cites: _Citations) -> Iterator
     methods = _with_metrics(ends, _interval_words, cites)
     if lifts:
         methods += f", and of a relative difference by {_with_metrics(lifts, _interval_words, cites)}"
-    yield (
-        f"Confidence intervals of {options.confidence:.0%} are, of a difference, by {methods}; "
-        "they are not corrected for multiple comparisons."
-    )
-    family, correction = comparison.family.rpartition(", ")[0], _CORRECTIONS.get(options.correction)
+    yield f"Confidence intervals of {options.confidence:.0%} are, of a difference, by {methods}."
+    correction, n_headline = _CORRECTIONS.get(options.correction), sum(r.family == "headline" for r in rows)
     if len(rows) == 1:
         yield "There is one comparison, so that its p-value needs no correction."
     elif correction is None:
-        yield f"P-values are not corrected for multiple comparisons: there are {family}."
+        yield f"P-values are not corrected for multiple comparisons: there are {len(rows)}."
     else:
-        yield f"P-values are corrected by {correction}{cites.method(options.correction)} over {family}."
+        families = f"the {n_headline} on {comparison.headline}, which decides" if n_headline > 1 else ""
+        if len(rows) > n_headline:
+            families = families or f"none on {comparison.headline}, which decides"
+            families += f", and apart from them the {len(rows) - n_headline} on the other metrics"
+        yield f"P-values are corrected by {correction}{cites.method(options.correction)} over {families}."
+        if any(row.interval.confidence > options.confidence for row in rows):
+            yield "Intervals hold together with those they are corrected with (Bonferroni)."
     if any(row.effect.name for row in rows):
         yield f"The effect size is {options.effect}{cites.method(options.effect)}."
     yield from _further_tests(comparison, cites)

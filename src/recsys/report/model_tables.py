@@ -1,6 +1,6 @@
-"""The tables of the models: one metric against one baseline, all main metrics, every comparison.
+"""The tables of the models: one metric against one model, all main metrics, every comparison.
 
-`selection` holds the same numbers for every metric, baseline and group a reader may choose in the page: they
+`selection` holds the same numbers for every metric and group a reader may choose in the page: they
 are computed here, and the page's script only shows them.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations, product
 from typing import Any
 
 from recsys.report.decision import correction_words, effect_name
@@ -28,7 +27,7 @@ from recsys.stats.comparison_table import Row
 from recsys.types import PValue
 
 _MOST_COLUMNS = 10
-_MOST_MODELS_IN_FULL = 12  # of more, only the main metrics can be chosen: pairs grow with the square
+_MOST_MODELS_IN_FULL = 12  # of more, only the main metrics can be chosen
 _SIGNS = {"better": "▲", "worse": "▼", "higher": "▲", "lower": "▼"}
 
 
@@ -59,8 +58,8 @@ def _p_cell(p: float) -> Cell:
 
 
 def ranking(data: ReportData) -> HtmlTable:
-    """The models on the headline metric, best first, each against the baseline."""
-    metric, base = data.metric, data.baseline
+    """The models on the headline metric, best first, each against the reference."""
+    metric, base = data.metric, data.reference
     values = {n: value_with_interval(data, n, metric) for n in data.names}
     tied = data.ties_with_best(metric)
     rows = {n: data.rows[n, base, metric] for n in data.names if base and (n, base, metric) in data.rows}
@@ -149,7 +148,7 @@ def overview(data: ReportData) -> tuple[HtmlTable, list[HtmlTable]]:
     rows = [[Cell(model, None, "", "first" if model == data.best else "")] for model in data.names]
     for m in metrics:
         beyond = data.is_beyond_accuracy(m)
-        tied = [] if beyond else data.ties_with_best(m)
+        tied = [] if beyond or not data.is_tested(m) else data.ties_with_best(m)
         best = "" if beyond or len({v[0] for v in values[m].values()}) < 2 else data.ranked(m)[0]
         is_first_beyond = beyond and m == next(b for b in metrics if data.is_beyond_accuracy(b))
         for name, line in zip(data.names, rows, strict=True):
@@ -177,23 +176,20 @@ def overview(data: ReportData) -> tuple[HtmlTable, list[HtmlTable]]:
 
 
 def comparisons(data: ReportData) -> list[HtmlTable]:
-    """Every metric against the baseline; and every pair of models on the headline metric."""
+    """Every metric against the reference; and the best against each other on the headline."""
     metrics = [] if data.comparison is None else list(dict.fromkeys(r.metric for r in data.comparison.rows))
-    against = [
-        data.rows[n, data.baseline, m]
-        for m in metrics
-        for n in data.ranked(m)
-        if data.baseline is not None and n != data.baseline and (n, data.baseline, m) in data.rows
-    ]
-    tables = [_comparison_table(data, "comparison", "Every comparison in full", against)]
-    if len(data.names) > 2 and data.metric in metrics:
-        pairs = [
-            data.rows[a, b, data.metric]
-            for a, b in combinations(data.names, 2)
-            if (a, b, data.metric) in data.rows
-        ]
-        tables.append(_comparison_table(data, "pairs", f"Every pair of models on {data.metric}", pairs))
+    rows = _against(data, data.reference, metrics)
+    tables = [_comparison_table(data, "comparison", "Every comparison in full", rows)]
+    if data.reference != data.best:
+        title = f"{data.best} against each other model on {data.metric}"
+        tables.append(_comparison_table(data, "best", title, _against(data, data.best, [data.metric])))
     return tables
+
+
+def _against(data: ReportData, base: str | None, metrics: Sequence[str]) -> list[Row]:
+    """The rows of all models against one, metric by metric."""
+    pairs = ((n, base or "", m) for m in metrics for n in data.ranked(m))
+    return [data.rows[key] for key in pairs if key in data.rows]
 
 
 def _comparison_table(data: ReportData, name: str, title: str, rows: Sequence[Row]) -> HtmlTable:
@@ -241,32 +237,30 @@ def _comparison_table(data: ReportData, name: str, title: str, rows: Sequence[Ro
 
 
 def selection(data: ReportData) -> dict[str, Any]:
-    """What the page's script shows for every choice: values, comparisons in both directions, and groups.
+    """What the page's script shows for every choice: values, comparisons with the reference, and groups.
 
     A comparison is [lift, low, high, difference, low, high, adjusted p, effect, won, tied, lost, verdict],
-    rounded as it is shown, lifts in percent;
-    those of a metric stand at model times the number of models plus baseline.
+    rounded as it is shown, lifts in percent. `tied` is None where the best of a metric was not tested on it.
     """
-    names, words = data.names, ["better", "worse"]
+    names, base, words = data.names, data.reference, ["better", "worse"]
     is_full = len(names) <= _MOST_MODELS_IN_FULL
     chosen = data.metrics if is_full else main_metrics(data)
     metrics = []
     for m in data.metrics:
         request = data.requests[m]
-        rows: list[Any] = []
-        for model, base in product(names, names) if m in chosen else ():
-            row = data.rows.get((model, base, m))
-            rows.append(None if row is None else _numbers(row, verdict_shown(data, row), words))
+        found = [data.rows.get((model, base or "", m)) if m in chosen else None for model in names]
+        rows = [row and _numbers(row, verdict_shown(data, row), words) for row in found]
         metrics.append({
             "name": m, "family": m.rsplit("@", 1)[0] if request.k is not None else m, "k": request.k,
             "beyond": data.is_beyond_accuracy(m),
             "order": [names.index(n) for n in data.ranked(m)],
-            "tied": [names.index(n) for n in data.ties_with_best(m)],
+            "tied": [names.index(n) for n in data.ties_with_best(m)] if data.is_tested(m) else None,
             "values": [[_as_shown(v) for v in value_with_interval(data, n, m)] for n in names],
             "rows": rows if any(rows) else None,
         })  # fmt: skip
     return {
-        "models": names, "baseline": None if data.baseline is None else names.index(data.baseline),
+        "models": names, "reference": None if base is None else names.index(base),
+        "baseline": None if data.baseline is None else names.index(data.baseline),
         "headline": data.metrics.index(data.metric), "metrics": metrics,
         "groups": _groups(data) if is_full else [],
         "words": words, "correction": correction_words(data), "effect": effect_name(data),
@@ -278,9 +272,9 @@ def _groups(data: ReportData) -> list[dict[str, Any]]:
     groups = []
     for stratum in all_strata(data):
         for label, mask in stratum.masks.items():
-            pairs = {(a, b): group_row(data, a, b, mask) for a, b in combinations(data.names, 2)}
-            pairs |= {(b, a): row.turned for (a, b), row in pairs.items()}
-            rows = [_group_numbers(pairs.get(pair)) for pair in product(data.names, data.names)]
+            base = data.reference
+            found = [group_row(data, n, base, mask) if base and n != base else None for n in data.names]
+            rows = [_group_numbers(row) for row in found]
             values = [stratum.values[n][label] for n in data.names]
             order = sorted(range(len(values)), key=lambda i: -data.merit(values[i][0], data.metric))
             groups.append({

@@ -116,7 +116,7 @@
     });
   }
 
-  // Choices: metric, cut-off, baseline and group of users. Every number was computed before; the script picks
+  // Choices: metric, cut-off and group of users. Every number was computed before; the script picks
   // and formats. The state is in the address, so that a link shows the same.
   const percent = (value) => `${value < 0 ? "-" : "+"}${Math.abs(value).toFixed(1)}`;
   const signed = (value) => `${value < 0 ? "-" : "+"}${Math.abs(value).toFixed(4)}`;
@@ -135,8 +135,8 @@
   const chooser = (held) => {
     const box = document.getElementById("choices"), says = document.getElementById("chosen");
     const table = document.getElementById("ranking"), title = document.getElementById("ranking-title");
-    const pick = Object.fromEntries(["metric", "k", "baseline", "group"].map((name) => [name, document.getElementById(`choose-${name}`)]));
-    const n = held.models.length, everyone = "all users";
+    const pick = Object.fromEntries(["metric", "k", "group"].map((name) => [name, document.getElementById(`choose-${name}`)]));
+    const everyone = "all users";
     const headline = held.metrics[held.headline];
     const families = [...new Set(held.metrics.filter((one) => one.rows).map((one) => one.family))];
     const groupName = (group) => `${group.by}: ${group.name}`;
@@ -182,8 +182,8 @@
     const show = () => {
       const group = held.groups.find((one) => groupName(one) === pick.group.value);
       const metric = held.metrics.find((one) => one.family === pick.metric.value && String(one.k ?? "") === pick.k.value) || headline;
-      const of = group || metric, base = held.models.indexOf(pick.baseline.value);
-      const row = (model) => (model === base ? null : of.rows[model * n + base]);
+      const of = group || metric, base = held.reference;
+      const row = (model) => of.rows[model];
       const rows = of.order.map(row).filter(Boolean);
       const unit = rows.length > 0 && rows.every((one) => one[0] !== null && one[1] !== null && one[2] !== null);
       const triple = (one) => (unit ? one.slice(0, 3) : one.slice(3, 6));
@@ -191,14 +191,14 @@
       const low = Math.min(...ends), reach = Math.max(...ends) - low || 1;
       const place = (value) => `${((100 * (value - low)) / reach).toFixed(1)}%`;
       const top = Math.max(...of.values.map((value) => value[0] ?? 0));
-      const tied = new Set(group ? [] : metric.tied);
+      const tied = new Set(group ? [] : metric.tied || []);
       const heads = ["model", metric.name, `${unit ? "lift over" : "difference from"} ${held.models[base]}`, "adjusted p", held.effect, "won / tied / lost"];
       const lines = of.order.map((model, at) => {
         const line = make("tr", undefined, at === 0 ? "leader" : "");
         const name = make("th", undefined, at === 0 ? "first" : tied.has(model) ? "tied" : "");
         name.scope = "row";
         name.append(span("v", held.models[model]));
-        if (model === base) name.append(span("small", "baseline"));
+        if (model === held.baseline) name.append(span("small", "baseline"));
         if (tied.has(model)) name.append(span("small", "ties with the best"));
         const [value, from, to] = of.values[model];
         const bar = span("bar");
@@ -251,17 +251,17 @@
       table.closest(".scroll").setAttribute("aria-label", text);
       table.closest("section").querySelector(".files").hidden = !isDefault();
       const first = held.models[of.order[0]];
-      const ties = metric.tied.map((model) => held.models[model]);
+      const ties = (metric.tied || []).map((model) => held.models[model]);
       says.textContent = group
         ? `${first} is ahead on ${metric.name} for the ${whole(group.n)} users where ${groupName(group)}. Groups have intervals and no tests: among many groups some differ by chance.`
         : metric.beyond
           ? `${metric.name} describes what is shown; more of it is not better as such.`
-          : `${first} is ahead on ${metric.name}${ties.length ? `; ${ties.join(", ")} ${ties.length > 1 ? "tie" : "ties"} with it` : ", clearly ahead of every other"}. ${held.correction}.`;
+          : `${first} is ahead on ${metric.name}${ties.length ? `; ${ties.join(", ")} ${ties.length > 1 ? "tie" : "ties"} with it` : metric.tied ? ", clearly ahead of every other" : ""}. ${metric === headline ? held.correction : "A secondary metric, corrected with the others"}.`;
     };
-    const isDefault = () => pick.metric.value === headline.family && pick.k.value === String(headline.k ?? "") && held.models.indexOf(pick.baseline.value) === held.baseline && pick.group.value === everyone;
+    const isDefault = () => pick.metric.value === headline.family && pick.k.value === String(headline.k ?? "") && pick.group.value === everyone;
     const remember = (section) => {
       const parts = section ? [encodeURIComponent(section)] : [];
-      if (!isDefault()) for (const name of ["metric", "k", "baseline", "group"]) if (pick[name].value && !(name === "group" && pick.group.value === everyone)) parts.push(`${name}=${encodeURIComponent(pick[name].value)}`);
+      if (!isDefault()) for (const name of ["metric", "k", "group"]) if (pick[name].value && !(name === "group" && pick.group.value === everyone)) parts.push(`${name}=${encodeURIComponent(pick[name].value)}`);
       history.replaceState(null, "", `#${parts.join("&")}`);
     };
     const read = () => {
@@ -273,13 +273,11 @@
       set("group", state.get("group"), everyone);
       set("metric", state.get("metric"), headline.family);
       fillCuts(state.get("k") ?? (state.has("metric") ? "" : headline.k ?? ""));
-      set("baseline", state.get("baseline"), held.models[held.baseline]);
       only();
       show();
       if (state.get("")) document.getElementById(state.get(""))?.scrollIntoView();
     };
     for (const family of families) option(pick.metric, family);
-    for (const name of held.models) option(pick.baseline, name);
     option(pick.group, everyone);
     for (const by of new Set(held.groups.map((one) => one.by))) {
       const part = make("optgroup");

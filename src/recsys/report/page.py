@@ -77,8 +77,8 @@ def write_report(
     Args:
         path: the file to write.
         results: an evaluation, {name: evaluation}, {name: [run, run, …]}, a list, or a comparison.
-        baseline: the model the others are compared with; by default that of the comparison, or the first.
-        headline: the metric the page opens with; by default NDCG at a cut-off near 10 where there is one.
+        baseline: the model the others are compared with; by default the best is compared with each other.
+        headline: the metric the page opens with; by default that of the comparison, or the first.
         metric: the same as `headline`, by its former name.
         title: the page's heading.
         audit: what recsys.audit found, or findings as dictionaries (name, severity, count, message, examples,

@@ -23,9 +23,10 @@ from recsys.inputs import read_interactions, read_lists
 from recsys.inputs.frames import as_frame, detect_columns
 from recsys.inputs.timestamps import to_seconds
 from recsys.metrics.attributes import read_table
-from recsys.metrics.registry import Request, metric_set
+from recsys.metrics.registry import Request
 from recsys.report import style
 from recsys.stats.comparison_table import Row
+from recsys.stats.inference_results import Interval
 from recsys.stats.pairing import Aligned, align
 from recsys.stats.runs import merge_runs, run_layout
 from recsys.types import Array, Float, Interactions, Lists, PerCase, cached_property
@@ -130,33 +131,51 @@ class ReportData:
         return finds and all(not self.value(n, self.metric) > 0 for n in self.names)
 
     @cached_property
-    def _compared_with_warnings(self) -> tuple[Comparison | None, tuple[str, ...]]:
-        if self.nothing_found:
-            return None, ()
+    def _compared_with_warnings(self) -> tuple[list[Comparison], tuple[str, ...]]:
+        if self.nothing_found or len(self.models) < 2:
+            return [], ()
         with hush(Warning) as caught:
-            comparison = _compare_all_pairs(self.models, self.compared, self.metric)
+            made = _compare_models(self.models, self.compared, self.baseline, self.metric)
+            comparisons = [] if made is None else [made]
+            of_best = {frozenset({self.best, name}) for name in self.names[1:]}
+            if made is not None and not of_best <= _pairs_of(made):
+                comparisons.append(made.decided_by(self.metric))
         texts = list(dict.fromkeys(text for _, text in caught))
-        return comparison, tuple(_named_warnings(texts, () if comparison is None else comparison.rows))
+        return comparisons, tuple(_named_warnings(texts, [row for one in comparisons for row in one.rows]))
 
     @property
     def comparison(self) -> Comparison | None:
-        """Every pair of models on every metric that can be compared, corrected over all of them at once.
+        """Each model against the baseline, or the best against each other, on all metrics that allow it.
 
         None for a single model, and where nothing was found.
         """
-        return self._compared_with_warnings[0]
+        return next(iter(self._compared_with_warnings[0]), None)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The warnings of the comparison, each with the comparisons it is about."""
+        """The warnings of the comparisons, each with the rows it is about."""
         return self._compared_with_warnings[1]
 
     @cached_property
     def rows(self) -> dict[tuple[str, str, str], Row]:
-        """The rows of the comparison by (model, baseline, metric), each pair in both directions."""
-        rows = () if self.comparison is None else self.comparison.rows
-        both = {(row.model, row.baseline, row.metric): row for row in rows}
-        return both | {(r.baseline, r.model, r.metric): turned_row(r) for r in rows}
+        """Rows by (model, baseline, metric), each pair in both directions.
+
+        They are those of the comparison, and where it does not hold the best against each other, of another
+        family that does: which model is best is a second question.
+        """
+        found: dict[tuple[str, str, str], Row] = {}
+        for comparison in reversed(self._compared_with_warnings[0]):
+            found |= {(row.model, row.baseline, row.metric): row for row in comparison.rows}
+            found |= {(r.baseline, r.model, r.metric): turned_row(r) for r in comparison.rows}
+        return found
+
+    @property
+    def reference(self) -> str | None:
+        """The model that all others are compared with: the baseline, or without one the best."""
+        if self.comparison is None:
+            return None
+        shared = frozenset.intersection(*_pairs_of(self.comparison))
+        return self.baseline if self.baseline in shared else self.best
 
     def ranked(self, metric: str) -> list[str]:
         """The models by a metric, best first and those without a value last; equals in their order."""
@@ -173,6 +192,11 @@ class ReportData:
         best, *others = self.ranked(metric)
         rows = {n: self.rows.get((n, best, metric)) for n in others}
         return [n for n, row in rows.items() if row is not None and verdict_word(row) != "worse"]
+
+    def is_tested(self, metric: str) -> bool:
+        """Whether the best of a metric was compared with each other model on it."""
+        best, *others = self.ranked(metric)
+        return all((n, best, metric) in self.rows for n in others)
 
     def is_beyond_accuracy(self, metric: str) -> bool:
         """Whether a metric is of the items shown, relevant or not: more of it is not better as such."""
@@ -257,8 +281,7 @@ def gather_report_data(
     shared = [m for m in next(iter(models.values()))[0] if all(m in e for s in models.values() for e in s)]
     if not shared:
         raise InputError("the models share no metric.", hint="Evaluate all models with the same metrics.")
-    compared = set() if comparison is None else {row.metric for row in comparison.rows}
-    headline = _choose_metric(models, shared, metric, [m for m in shared if m in compared])
+    headline = _choose_metric(models, shared, metric, comparison)
     data = ReportData(
         models,
         base,
@@ -313,7 +336,7 @@ def _read_results(results: Any) -> tuple[dict[str, list[Evaluation]], Comparison
 def _choose_baseline(
     models: Mapping[str, Any], requested: str | None, comparison: Comparison | None
 ) -> str | None:
-    """The requested one, that of the comparison, or the first of several models; None for a single model."""
+    """The requested one, that of the comparison, or the first of two models."""
     if requested is not None:
         if requested not in models:
             raise UnknownNameError("baseline", requested, models)
@@ -322,18 +345,15 @@ def _choose_baseline(
         bases = {row.baseline for row in comparison.rows}
         if len(bases) == 1:
             return next(iter(bases))
-    return next(iter(models)) if len(models) > 1 else None
+    return next(iter(models)) if len(models) == 2 else None
 
 
-def _compare_all_pairs(
-    models: Mapping[str, list[Evaluation]], given: Comparison | None, headline: str
+def _compare_models(
+    models: Mapping[str, list[Evaluation]], given: Comparison | None, baseline: str | None, headline: str
 ) -> Comparison | None:
-    """Every pair of models; with the metrics and options of a comparison that holds the headline metric."""
-    if len(models) < 2:
-        return None
+    """The comparison as it was given if it holds the headline metric; else one of all metrics."""
     if given is not None and any(row.metric == headline for row in given.rows):
-        has_all = len({(row.model, row.baseline) for row in given.rows}) == math.comb(len(models), 2)
-        return given if has_all else given.pairs(given.table.options.correction)
+        return given if given.headline == headline else given.decided_by(headline, baseline)
     evaluations = [e for runs in models.values() for e in runs]
     requests = evaluations[0].requests
     # Metrics of the whole catalogue are compared where each model has one run. Metrics without any value, and
@@ -343,8 +363,15 @@ def _compare_all_pairs(
     metrics = [
         m for m in paired if all(m in e and (m in of_catalogue or _has_cases(e, m)) for e in evaluations)
     ]
+    if not metrics:
+        return None
     silenced = frozenset[str]() if given is None else given.silenced
-    return compare(dict(models), None, metrics, cautions=silenced) if metrics else None
+    chosen = headline if headline in metrics else None
+    return compare(dict(models), baseline, metrics, headline=chosen, cautions=silenced)
+
+
+def _pairs_of(comparison: Comparison) -> set[frozenset[str]]:
+    return {frozenset({row.model, row.baseline}) for row in comparison.rows}
 
 
 def _named_warnings(texts: Sequence[str], rows: Sequence[Row]) -> Iterator[str]:
@@ -377,10 +404,7 @@ def turned_row(row: Row) -> Row:
     # That a model is not worse than another says nothing of the other.
     words = {"better": "worse", "worse": "better", "not worse": "no clear difference"}
     turned = words.get(verdict_word(row), verdict_word(row))
-    lift, lift_low, lift_high = (
-        1.0 / (1.0 + v) - 1.0 if v > -1.0 else math.inf
-        for v in (row.relative, row.relative_interval.high, row.relative_interval.low)
-    )
+    lift = _inverse(row.relative)
     return replace(
         row,
         model=row.baseline,
@@ -389,14 +413,24 @@ def turned_row(row: Row) -> Row:
         baseline_value=row.value,
         difference=-row.difference,
         interval=replace(row.interval, low=-row.interval.high, high=-row.interval.low),
+        own_interval=replace(row.own_interval, low=-row.own_interval.high, high=-row.own_interval.low),
         relative=lift if math.isfinite(lift) else math.nan,
-        relative_interval=replace(row.relative_interval, low=lift_low, high=lift_high),
+        relative_interval=_inverse_ends(row.relative_interval),
+        own_relative_interval=_inverse_ends(row.own_relative_interval),
         statistic=-row.statistic,
         effect=replace(row.effect, value=-row.effect.value),
         wins=row.losses,
         losses=row.wins,
         verdict=turned,
     )
+
+
+def _inverse(lift: float) -> float:
+    return 1.0 / (1.0 + lift) - 1.0 if lift > -1.0 else math.inf
+
+
+def _inverse_ends(lifts: Interval) -> Interval:
+    return replace(lifts, low=_inverse(lifts.high), high=_inverse(lifts.low))
 
 
 def _has_cases(evaluation: Evaluation, metric: str) -> bool:
@@ -409,23 +443,19 @@ def _choose_metric(
     models: Mapping[str, list[Evaluation]],
     shared: Sequence[str],
     requested: str | None,
-    compared: Sequence[str],
+    comparison: Comparison | None,
 ) -> str:
-    """The headline metric: the requested one, else the best known of those compared, or of those shared."""
+    """The headline metric: the requested one, else that of the comparison, else the first with a value."""
     if requested is not None:
         name = str(Request.parse(requested))
         if name not in shared:
             raise UnknownNameError("metric", requested, shared, hint="Evaluate all models with it.")
         return name
+    if comparison is not None and comparison.headline in shared:
+        return comparison.headline
     first = next(iter(models.values()))[0]
-    candidates = [m for m in compared or shared if _has_cases(first, m)]
-    candidates = candidates or [m for m in shared if math.isfinite(first[m])] or list(shared)
-    requests = [r for r in first.requests if str(r) in candidates]
-    for lead in metric_set("headline"):
-        same_metric = [r for r in requests if r.metric.name == lead.name]
-        if same_metric:
-            return str(min(same_metric, key=lambda r: abs((r.k or 10) - 10)))
-    return candidates[0]
+    known = [m for m in shared if _has_cases(first, m)] or [m for m in shared if math.isfinite(first[m])]
+    return (known or shared)[0]
 
 
 def _read_model_lists(lists: Any, names: Sequence[str]) -> dict[str, Lists]:

@@ -64,12 +64,6 @@ class GroupRow(NamedTuple):
     ties: int
     losses: int
 
-    @property
-    def turned(self) -> GroupRow:
-        """The same seen from the other model."""
-        gap, low, high = self.difference
-        return GroupRow((-gap, -high, -low), self.losses, self.ties, self.wins)
-
 
 def value_with_interval(data: ReportData, name: str, metric: str) -> Triple:
     """A model's value and the ends of its 95% interval, NaN where there is none; computed once per report."""

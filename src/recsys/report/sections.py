@@ -129,11 +129,8 @@ def _summary(data: ReportData) -> Section:
         return Section(lead, [first], more_tables=rest)
     correction = correction_words(data)
     lead += f" ▲ better and ▼ worse: a clear difference, {correction}; ≈ none is clear."
-    held = "every choice of metric, cut-off and baseline in this page holds"
-    note = "intervals are of one value or one pair alone"
-    if "over all pairs" in correction:
-        note = f"{held}; {note} and may leave out 0 where p is not small"
-    notes = [f"{data.comparison.family.rpartition(', ')[0]}, {correction}: {note}."]
+    family = data.comparison.family
+    notes = [f"{family[0].upper()}{family[1:]}. Intervals of differences hold together in each family."]
     beyond = [m for m in section_numbers.main_metrics(data) if data.is_beyond_accuracy(m)]
     if beyond and len(beyond) < len(data.metrics):
         listed = f"what the lists are like ({', '.join(beyond)}), beyond accuracy: no merit as such."
@@ -143,24 +140,25 @@ def _summary(data: ReportData) -> Section:
 
 @section("differences", "Differences", order=20, needs="a second model to compare with")
 def _differences(data: ReportData) -> Section | None:
-    if data.comparison is None or data.baseline is None:
+    base = data.reference
+    if data.comparison is None or base is None:
         return None
     values: dict[str, Mapping[str, Any]] = {}
     units: dict[str, str] = {}
     for metric in section_numbers.main_metrics(data)[:_MOST_PANELS]:
-        rows = {n: data.rows.get((n, data.baseline, metric)) for n in data.names}
+        rows = {n: data.rows.get((n, base, metric)) for n in data.names}
         known = {n: r for n, r in rows.items() if r is not None and np.isfinite(r.interval.low)}
         if known:
             values[metric], units[metric] = section_numbers.lifts_or_differences(known)
     pictures = []
     if values:
-        title = f"lift over {data.baseline}" if all(units.values()) else f"against {data.baseline}"
+        title = f"lift over {base}" if all(units.values()) else f"against {base}"
         lower = [m for m in values if data.lower_is_better(m)]
         chart = charts.forest(
             values, unit=units, title=title, lower=lower, baseline=data.baseline, order=data.names
         )
         pictures.append(Drawing(title[0].upper() + title[1:], chart, wide=True))
-    lead = f"Each model against {data.baseline}, users paired one by one: an axis of its own for each metric."
+    lead = f"Each model against {base}, users paired one by one: an axis of its own for each metric."
     return Section(lead, [], pictures, notes=data.comparison.table.notes, more_tables=comparisons(data))
 
 
@@ -298,7 +296,7 @@ def _head_tail(data: ReportData) -> Section | None:
 
 @section("winloss", "Wins and losses", order=80, short="Wins", needs="a second model to compare with")
 def _duels(data: ReportData) -> Section | None:
-    base, best = data.baseline, data.best
+    base, best = data.reference, data.best
     if base is None or data.comparison is None or data.metric not in data.per_case_metrics:
         return None
     rows = {n: data.rows.get((n, base, data.metric)) for n in data.names if n != base}

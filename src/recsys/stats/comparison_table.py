@@ -29,14 +29,14 @@ from recsys.stats.inference_results import (
 from recsys.stats.intervals import METHODS, Method
 from recsys.stats.multiple_comparisons import CORRECTIONS
 from recsys.stats.paired_tests import BayesResult, EquivalenceResult
-from recsys.stats.rare_values import differing_words, few_differ_words
 from recsys.stats.resampling import Progress, Rng, Scheme
 from recsys.stats.runs import RunsResult
+from recsys.stats.sign_flips import METHOD as FLIPS
 from recsys.types import Array, PValue, Table
 
 Triple = tuple[str, str, str]
 Columns = dict[str, list[Any]]
-TESTS = ("t", "permutation", "wilcoxon", "sign", "studentised", "bca")
+TESTS = ("permutation", "t", "wilcoxon", "sign", "studentised", "bca")
 RANK_TESTS = ("wilcoxon", "sign")
 EFFECTS: dict[str, Callable[..., Effect]] = {
     "d_z": d_z,
@@ -70,14 +70,16 @@ class Options:
 
     `no_worse_than` adds a non-inferiority test: worse by less than this, in the metric's units.
 
-    By default the interval follows the test: a bootstrap test has its own, all others use the t interval.
+    The test is that of sign flips ("permutation"), which tends to t. By default the interval follows the
+    test: sign flips and bootstraps have their own, all others use the t interval. `headline` is the metric
+    that decides (the first by default): its rows are one family of the correction, all others another.
     `tie` is the dead zone of win/tie/loss and of the sign test. `runs`: how several runs relate.
 
     `covariates` (numbers per user) and `strata` (groups of users) lower the variance. Their population means
     and shares come from the other users in the same tables, or from `covariate_means` and `stratum_shares`.
     """
 
-    test: str = "t"
+    test: str = "permutation"
     interval: Method | None = None
     correction: str = "holm"
     effect: str = "d_z"
@@ -86,6 +88,7 @@ class Options:
     no_worse_than: float | None = None
     rope: float | None = None
     tie: float = 0.0
+    headline: str | None = None
     lower_is_better: frozenset[str] = frozenset()
     runs: str = "auto"
     test_over_train: float | None = None
@@ -101,7 +104,7 @@ class Options:
     def __post_init__(self) -> None:
         known = {
             "test": TESTS,
-            "interval": (*METHODS, None),
+            "interval": (*METHODS[1:], None),  # differences are tested by the units seen
             "correction": (*CORRECTIONS, "max-t"),
             "effect": tuple(EFFECTS),
             "runs": ("auto", "seeds", "folds"),
@@ -138,22 +141,24 @@ class Options:
         return self.covariates is not None or self.strata is not None
 
     @property
-    def interval_method(self) -> Method:
+    def interval_method(self) -> str:
         """The method of the interval, after defaults."""
         if self.interval is not None:
             return self.interval
-        return "studentised" if self.test == "studentised" else "bca" if self.test == "bca" else "t"
+        if self.test == "permutation":
+            return FLIPS
+        return self.test if self.test in ("studentised", "bca") else "t"
 
 
 @dataclass(frozen=True)
 class Row:
     """One model against the baseline on one metric; `difference` is model minus baseline.
 
-    `relative` is the lift over the baseline's mean. Wins, ties and losses count units; a win is better.
-    `variance_saved` is the share of the difference's variance that covariates and strata removed; NaN without
-    covariates and strata, or where the metric is not adjusted. `n_differing` counts the units that differ if
-    they are fewer than 20 (or all but fewer than 20 differ by the same), None if the mean is normal enough;
-    `n_needed` is how many units like those seen would show a difference, None if no number would.
+    `relative` is the lift over the baseline's mean. `interval` and `relative_interval` hold together with
+    those of all rows of the `family` ("headline" or "secondary") that p is corrected over, and exclude 0
+    where the verdict does; the pair's own are `own_interval` and `own_relative_interval`. Wins, ties and
+    losses count units; a win is better. `variance_saved` is the share of the difference's variance that
+    covariates and strata removed; NaN without covariates and strata, or where the metric is not adjusted.
     """
 
     model: str
@@ -165,6 +170,8 @@ class Row:
     interval: Interval
     relative: float
     relative_interval: Interval
+    own_interval: Interval
+    own_relative_interval: Interval
     statistic: float
     p_value: float
     adjusted_p: float
@@ -182,8 +189,7 @@ class Row:
     bayes: BayesResult | None = None
     runs: RunsResult | None = None
     variance_saved: float = math.nan
-    n_differing: int | None = None
-    n_needed: int | None = None
+    family: str = "headline"
     notes: tuple[str, ...] = ()
 
     def minimal_effect(self, *, power: float = 0.8, alpha: float = 0.05) -> float:
@@ -222,8 +228,8 @@ def with_verdict(row: Row, adjusted_p: float, margin_p: tuple[float, float], opt
     """The row with its adjusted p and its verdict; `margin_p`: p of equivalence, p of non-inferiority."""
     alpha = 1.0 - options.confidence
     word = "no clear difference"
-    is_shown = row.n_differing is None or 0.0 not in row.interval
-    if adjusted_p < alpha and row.difference != 0 and is_shown:
+    if adjusted_p < alpha and row.difference != 0:
+        row = _cut_at_zero(row)
         is_better = (row.difference > 0) != (row.metric in options.lower_is_better)
         word = "better" if is_better else "worse"
     elif margin_p[0] < alpha:
@@ -245,15 +251,27 @@ def with_verdict(row: Row, adjusted_p: float, margin_p: tuple[float, float], opt
         text = f"identical in this sample: all {row.n_units} units have the same value"
     elif not row.effect.name and row.difference == 0 and row.standard_error == 0:
         text = "identical in this sample: the value is the same whoever is left out"
-    notes = row.notes
-    if row.n_differing is not None:
-        words = few_differ_words(row.n_differing, row.n_units, row.n_needed)
-        if word != "no clear difference":
-            words = (
-                f"{differing_words(row.n_differing, row.n_units)}: the interval allows for what was not seen"
-            )
-        notes = (*notes, f"{row.metric}: {words}")
-    return replace(row, adjusted_p=adjusted_p, verdict=text, notes=notes)
+    return replace(row, adjusted_p=adjusted_p, verdict=text)
+
+
+def _cut_at_zero(row: Row) -> Row:
+    """The row with intervals without 0, which a later step of the correction excludes and they may not."""
+
+    def cut(interval: Interval, value: float) -> Interval:
+        least = 1e-12 * value
+        if not math.isfinite(interval.low + interval.high):
+            return interval
+        return replace(
+            interval,
+            low=max(interval.low, least) if value > 0 else interval.low,
+            high=min(interval.high, least) if value < 0 else interval.high,
+        )
+
+    return replace(
+        row,
+        interval=cut(row.interval, row.difference),
+        relative_interval=cut(row.relative_interval, row.relative),
+    )
 
 
 @dataclass(frozen=True)
@@ -279,7 +297,7 @@ class ComparisonTable:
 
     def ranking(self, metric: str | None = None) -> tuple[str, ...]:
         """Models by their value on a metric (default: the first one), best first."""
-        name = metric or self.rows[0].metric
+        name = metric or self.options.headline or self.rows[0].metric
         values = {r.baseline: r.baseline_value for r in self.rows if r.metric == name}
         values |= {r.model: r.value for r in self.rows if r.metric == name}
         ordered = sorted(values, key=lambda model: values[model], reverse=True)
@@ -350,7 +368,9 @@ def footnotes(table: ComparisonTable) -> list[str]:
     names = dict.fromkeys(row.effect.name for row in table.rows if row.effect.name)
     words = [f"{name}: {_EFFECT_WORDS[table.options.effect]}" for name in names]
     if table.options.correction != "none":
-        words.append(f"p_{table.options.correction}: p corrected for all comparisons")
+        words.append(
+            f"p_{table.options.correction} and intervals: corrected for all comparisons of the family"
+        )
     return [
         table.family,
         *(["; ".join(words)] if words else []),
@@ -382,8 +402,11 @@ def number_columns(table: ComparisonTable) -> Columns:
     columns: Columns = {name: [getattr(r, name) for r in rows] for name in _ROW_FIELDS}
     columns["verdict"] = _shown_verdicts(table)
     columns |= {
+        "family": [r.family for r in rows],
         "low": [r.interval.low for r in rows],
         "high": [r.interval.high for r in rows],
+        "own_low": [r.own_interval.low for r in rows],
+        "own_high": [r.own_interval.high for r in rows],
         "effect": [r.effect.value for r in rows],
         "effect_low": [r.effect.interval.low for r in rows],
         "effect_high": [r.effect.interval.high for r in rows],

@@ -221,31 +221,35 @@ def t_interval(
 
 
 def fieller_lift(
-    value: float, base: float, covariance: tuple[float, float, float], df: float, confidence: float
+    value: float, base: float, covariance: tuple[float, float, float], interval: Interval
 ) -> tuple[float, Interval]:
-    """Lift of a value over a positive base, with Fieller's interval: all lifts that a t-test does not reject.
+    """Lift of a value over a positive base, with Fieller's interval.
 
-    It excludes 0 exactly if the t-test of the difference rejects, and is unbounded if the base itself does
-    not differ significantly from 0. `covariance` is (variance of value, covariance, variance of base).
+    Each of its ends is as many standard errors away as that of `interval`, the interval of the difference: it
+    excludes 0 exactly if that does. It is unbounded if the base itself is not so many from 0. `covariance` is
+    (variance of value, covariance, variance of base).
     """
-    check_confidence(confidence)
-    variance, shared_variance, base_variance = covariance
     if not base > 0:
-        return math.nan, Interval(math.nan, math.nan, confidence, "Fieller")
-    lift, unbounded = value / base - 1.0, Interval(-math.inf, math.inf, confidence, "Fieller")
-    if not df > 0 or math.isnan(variance + shared_variance + base_variance):
-        return lift, unbounded
-    tail = (1.0 - confidence) / 2.0
+        return math.nan, Interval(math.nan, math.nan, interval.confidence, "Fieller")
+    variance, shared_variance, base_variance = covariance
+    error = math.sqrt(max(variance - 2.0 * shared_variance + base_variance, 0.0))
     # The difference of value and base varies by rounding only.
-    no_spread = variance - 2.0 * shared_variance + base_variance <= 1e-12 * (variance + base_variance)
-    t_squared = t_quantile(tail, df) ** 2
-    a = base**2 - t_squared * base_variance
-    if a <= 0 or (no_spread and zero_spread_p(df) / 2.0 > tail):
-        return lift, unbounded
-    b = value * base - t_squared * shared_variance
-    c = value**2 - t_squared * variance
-    reach = math.sqrt(max(b * b - a * c, 0.0))
-    return lift, Interval((b - reach) / a - 1.0, (b + reach) / a - 1.0, confidence, "Fieller")
+    no_spread = error**2 <= 1e-12 * (variance + base_variance)
+    ends = []
+    for side, end in ((-1.0, interval.low), (1.0, interval.high)):
+        distance = abs(value - base - end)
+        squared = distance and (math.inf if no_spread else (distance / error) ** 2)
+        if not math.isfinite(squared) or math.isnan(variance) or base**2 <= squared * base_variance:
+            ends.append(side * math.inf)
+            continue
+        a = base**2 - squared * base_variance
+        b = value * base - squared * shared_variance
+        c = value**2 - squared * variance
+        lift = (b + side * math.sqrt(max(b * b - a * c, 0.0))) / a - 1.0
+        ends.append(0.0 if lift * end < 0.0 else lift)  # they have the same sign but for rounding
+    if not all(map(math.isfinite, ends)):
+        ends = [-math.inf, math.inf]
+    return value / base - 1.0, Interval(ends[0], ends[1], interval.confidence, "Fieller")
 
 
 def format_p(p: float, correction: str) -> str:
@@ -277,7 +281,9 @@ def format_difference(
     if math.isfinite(relative) and math.isfinite(relative_interval.low):
         low, high = 100.0 * relative_interval.low, 100.0 * relative_interval.high
         return f"{100.0 * relative:+.1f}% [{low:.1f}, {high:.1f}]"
-    return f"{difference:+.4g} [{interval.low:.4g}, {interval.high:.4g}]"
+    # An end that only excludes 0 is shown as 0.
+    low, high = (0.0 if abs(end) < 1e-9 * abs(difference) else end for end in (interval.low, interval.high))
+    return f"{difference:+.4g} [{low:.4g}, {high:.4g}]"
 
 
 class StatisticsWarning(RecsysWarning):

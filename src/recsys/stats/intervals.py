@@ -4,9 +4,9 @@ An estimate is a ratio of sums over units (see `resampling`), so one function se
 a ratio metric (clicks per view, by the delta method) and a clustered mean, by formula or bootstrap. For
 catalogue metrics see `group_jackknife`.
 
-No formula and no bootstrap knows of values that happened not to be drawn. Where few units differ, or few
-weigh nearly everything, and the range of the values is known, the interval is therefore Gaffke's (see
-`rare_values`), whatever the method.
+No formula and no bootstrap knows of values that happened not to be drawn. Where the range of the values is
+known the interval is therefore Gaffke's (see `rare_values`), unless another method is asked for; and also
+then where few units differ, or few weigh nearly everything.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ from recsys.stats.resampling import (
 )
 from recsys.types import Float
 
-Method = Literal["t", "normal", "studentised", "bca", "percentile"]
-METHODS = ("t", "normal", "studentised", "bca", "percentile")
+Method = Literal["gaffke", "t", "normal", "studentised", "bca", "percentile"]
+METHODS = ("gaffke", "t", "normal", "studentised", "bca", "percentile")
 _NO_SPREAD = "every unit has the same value: zero variance, so nothing says how far other values may be"
 TOO_NARROW = "the interval is too narrow if rare values are missing from the sample"
 
@@ -61,7 +61,7 @@ TOO_NARROW = "the interval is too narrow if rare values are missing from the sam
 def units_interval(
     units: Units,
     *,
-    method: Method = "t",
+    method: Method = "gaffke",
     confidence: float = 0.95,
     n_resamples: int = 10_000,
     rng: Rng = 0,
@@ -70,7 +70,8 @@ def units_interval(
 ) -> Estimate:
     """Estimate and interval of the first row of `units`.
 
-    `bounds` are the least and the greatest value of a unit's mean (infinite: there is none), None if unknown.
+    `bounds` are the least and the greatest value of a unit's mean (infinite: there is none), None if unknown;
+    without them "gaffke" is the interval of t.
     """
     check_choice("interval method", method, METHODS)
     n = int(units.n_units()[0])
@@ -78,29 +79,24 @@ def units_interval(
         raise InputError("there is nothing to estimate: every case is excluded (NaN).")
     value = float(units.estimates()[0])
     error, df = float(units.small_sample_errors()[0]), float(units.degrees_of_freedom()[0])
-    squares = units.weights[:1] ** 2
-    # So many units of equal weight would have a spread that is as uncertain.
-    n_heavy = float(units.sums(squares)[0] ** 2 / units.sums(squares**2)[0])
     present = units.weights[0] != 0
     means, counts = units.means(), None if units.counts is None else units.counts[present]
-    n_rare, uneven = count_rare(means, counts), n_heavy < min(FEW, n / 2)
-    differing = units.n_differing()[:1]
-    (share,), (effective,), (is_heavy,) = heavy_tails(units.residuals()[:1], differing, units.counts)
-    words = heavy = tail_words(share, effective, int(differing[0]), "value") if is_heavy else ""
-    if uneven:
-        words = f"the weight lies on few {noun}s, as on {n_heavy:.0f} of equal weight"
-    if n_rare is not None:
-        words = _rare_words(n_rare, n, noun)
-    if method != "t":
+    n_rare = count_rare(means, counts)
+    words, uneven, heavy = _thin_words(units, n_rare, noun)
+    if method not in ("gaffke", "t"):
         error, df = float(units.standard_errors()[0]), math.inf
     notes: tuple[str, ...] = ()
     if n < 3:
         notes += (caution_small_sample(n, "an interval means little here", noun),)
-    is_thin = uneven or bool(heavy)
-    if bounds is not None and (n_rare is not None or (is_thin and all(map(math.isfinite, bounds)))):
+    is_known = bounds is not None and all(map(math.isfinite, bounds))
+    is_asked = method == "gaffke" or uneven or heavy
+    if bounds is not None and (n_rare is not None or (is_asked and is_known)):
         weights = units.weights[0, present]
         interval, consequence = _bounded_interval(means, weights, bounds, confidence, counts)
-        return Estimate(value, error, interval, n, (*notes, f"{words}: {consequence}"))
+        notes += (f"{words}: {consequence}",) if words else ()
+        return Estimate(value, error, interval, n, notes)
+    if method == "gaffke":
+        method = "t"
     if n >= 3 and error == 0:
         unbounded = Interval(-math.inf, math.inf, confidence, method)
         return Estimate(value, error, unbounded, n, (*notes, caution(ZeroVarianceWarning, _NO_SPREAD)))
@@ -117,6 +113,21 @@ def units_interval(
         low, high = replicates.limits(method, confidence)[0]
         interval = Interval(float(low), float(high), confidence, method)
     return Estimate(value, error, interval, n, notes)
+
+
+def _thin_words(units: Units, n_rare: int | None, noun: str) -> tuple[str, bool, bool]:
+    """What to say where few units decide; whether few weigh nearly all, whether few deviate most."""
+    squares = units.weights[:1] ** 2
+    # So many units of equal weight would have a spread that is as uncertain.
+    n_heavy = float(units.sums(squares)[0] ** 2 / units.sums(squares**2)[0])
+    n, differing = int(units.n_units()[0]), units.n_differing()[:1]
+    uneven = n_heavy < min(FEW, n / 2)
+    (share,), (effective,), (is_heavy,) = heavy_tails(units.residuals()[:1], differing, units.counts)
+    if n_rare is not None:
+        return _rare_words(n_rare, n, noun), uneven, is_heavy
+    if uneven:
+        return f"the weight lies on few {noun}s, as on {n_heavy:.0f} of equal weight", uneven, is_heavy
+    return tail_words(share, effective, int(differing[0]), "value") if is_heavy else "", uneven, is_heavy
 
 
 def _bounded_interval(
@@ -162,7 +173,7 @@ def mean_interval(
     *,
     clusters: npt.ArrayLike | None = None,
     ids: npt.ArrayLike | None = None,
-    method: Method = "t",
+    method: Method = "gaffke",
     confidence: float = 0.95,
     n_resamples: int = 10_000,
     rng: Rng = 0,
@@ -170,8 +181,8 @@ def mean_interval(
 ) -> Estimate:
     """Interval of a mean over cases (NaN: excluded); cluster-robust if clusters are given.
 
-    `bounds` are the least and the greatest value a case can have. They are needed where few cases differ;
-    zeros and ones need none. Without them a sample of equal values has no interval.
+    `bounds` are the least and the greatest value a case can have: the interval then allows for values that
+    were not seen. Zeros and ones need none. Without them it is that of t, and equal values have none.
 
     >>> mean_interval([1.0, 2.0, 3.0, 4.0]).interval.low.__round__(4)
     0.4457

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -20,10 +21,11 @@ import numpy.typing as npt
 from recsys.errors import InputError, UnknownNameError, check_choice
 from recsys.stats.inference_results import check_alpha, to_floats
 from recsys.stats.paired_sums import SummedRows
-from recsys.stats.paired_tests import RANK_NOTE, flip_tests, rank_notes
+from recsys.stats.paired_tests import RANK_NOTE, rank_notes
 from recsys.stats.pairing import align
 from recsys.stats.rare_values import FEW
 from recsys.stats.resampling import Resampler, Units, replicate
+from recsys.stats.sign_flips import SignFlips
 from recsys.types import Bool, Float, PerCase
 
 CORRECTIONS = ("none", "bonferroni", "holm", "hochberg", "bh", "by")
@@ -67,6 +69,32 @@ def adjust(p_values: npt.ArrayLike, method: str = "holm") -> Float:
         steps = _running_minimum_from_end(ordered * (m / rank) * harmonic)
     adjusted[order] = np.minimum(steps, 1.0)
     return adjusted
+
+
+def adjust_best(p_values: Float, metrics: Sequence[str]) -> Float:
+    """Adjusted p-values of the best of several models against each other, in Holm's steps.
+
+    The best was chosen by the same data, so that any two of the models still in question may be the pair that
+    chance pulled apart: where r others are not decided on a metric, p counts r (r + 1) / 2 times, as many as
+    there are pairs of the r + 1. This is the closed test in which each set of equal models is tested by its
+    most different pair (Bonferroni). On a single metric p is at most the largest of all: that the best beats
+    every other is false only if it does not beat one of them, so no correction is needed where each p is
+    below the level. `metrics` are those of the p-values.
+
+    >>> adjust_best(np.array([0.001, 0.02, 0.03]), ["ndcg"] * 3).round(3).tolist()
+    [0.006, 0.03, 0.03]
+    >>> adjust_best(np.array([0.001, 0.02, 0.3]), ["ndcg"] * 3).round(3).tolist()
+    [0.006, 0.06, 0.3]
+    """
+    adjusted = np.array(p_values, dtype=np.float64)
+    left = Counter(metric for metric, p in zip(metrics, p_values.tolist(), strict=True) if not math.isnan(p))
+    reached = 0.0
+    for row in np.argsort(p_values, kind="stable")[: left.total()].tolist():
+        n_pairs = sum(r * (r + 1) // 2 for r in left.values())
+        reached = max(reached, min(1.0, float(p_values[row]) * n_pairs))
+        adjusted[row] = reached
+        left[metrics[row]] -= 1
+    return np.minimum(adjusted, np.nanmax(p_values)) if len(left) == 1 else adjusted
 
 
 def _running_minimum_from_end(steps: Float) -> Float:
@@ -214,8 +242,7 @@ def max_t(units: Units, resampler: Resampler, *, null: str = "bootstrap") -> Max
         draws, observed = np.where(np.isnan(t[:, :-1]), 0.0, t[:, :-1]), t[:, -1]
     raw, adjusted = step_down(np.where(in_maximum, observed, np.nan), draws)
     if not in_maximum.all():
-        others = Units(units.keys, units.totals[~in_maximum], units.weights[~in_maximum])
-        raw[~in_maximum] = [p for p, _ in flip_tests(others, resampler)]
+        raw[~in_maximum] = [SignFlips.of(totals).p_value() for totals in units.totals[~in_maximum]]
         adjusted = join_parts(adjusted, raw, in_maximum)
     name = f"max-T ({null}, {resampler.n_resamples} draws)"
     return MaxT(observed, raw, adjusted, int(np.count_nonzero(~np.isnan(observed))), name)

@@ -295,7 +295,8 @@ def _lift(
         sum(s**2 / (len(v) - 1) for s, v in zip(variances, values, strict=True)) if min(sizes) > 1 else 0.0
     )
     df = error**4 / satterthwaite if satterthwaite > 0 else 0.0
-    lift, lift_interval = fieller_lift(means[0], means[1], (variances[0], 0.0, variances[1]), df, confidence)
+    interval = t_interval(difference, error, df, confidence)
+    lift, lift_interval = fieller_lift(means[0], means[1], (variances[0], 0.0, variances[1]), interval)
     return Lift(
         name,
         kind,
@@ -303,7 +304,7 @@ def _lift(
         groups[1].value,
         groups[0].value,
         difference,
-        t_interval(difference, error, df, confidence),
+        interval,
         lift,
         lift_interval,
         t_tail(t_ratio(difference, error), df),

@@ -12,16 +12,15 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from recsys.errors import InputError, UnknownNameError
 from recsys.stats.comparison_table import (
     EFFECTS,
-    RANK_TESTS,
     ComparisonTable,
     Options,
     Row,
@@ -31,6 +30,7 @@ from recsys.stats.comparison_table import (
 from recsys.stats.effects import Effect
 from recsys.stats.group_jackknife import Jackknife, mean_jackknife
 from recsys.stats.inference_results import (
+    Alternative,
     Estimate,
     Interval,
     TestResult,
@@ -41,15 +41,13 @@ from recsys.stats.inference_results import (
     t_tail,
     warn_once,
 )
-from recsys.stats.multiple_comparisons import adjust, fit_for_max_t, join_parts, step_down
+from recsys.stats.multiple_comparisons import adjust, adjust_best, fit_for_max_t, join_parts, step_down
 from recsys.stats.paired_sums import Paired, Pieces, SummedRows, SumsOfPieces
 from recsys.stats.paired_tests import (
-    EquivalenceResult,
     allow_for_unseen,
     bayes_from_estimate,
     difference_estimate,
     equivalence_from_estimate,
-    flip_tests,
     paired_t,
     sign_test,
     spread_notes,
@@ -57,18 +55,11 @@ from recsys.stats.paired_tests import (
     too_sparse_note,
     wilcoxon,
 )
-from recsys.stats.pairing import Aligned, Differences, Sides, align, note_gaps, side_estimates, unpaired_notes
-from recsys.stats.rare_values import (
-    FEW,
-    METHOD,
-    differing_words,
-    lift_bounds,
-    mean_bounds,
-    mean_p,
-    units_needed,
-)
+from recsys.stats.pairing import Aligned, Differences, align, note_gaps, side_estimates, unpaired_notes
+from recsys.stats.rare_values import FEW, differing_words, mean_p
 from recsys.stats.resampling import (
     BOOTSTRAP_FROM,
+    Replicates,
     Resampler,
     Units,
     Words,
@@ -78,6 +69,8 @@ from recsys.stats.resampling import (
     unit_keys,
 )
 from recsys.stats.runs import RunsResult, compare_runs, folds_of_users, merge_runs, run_layout, run_result
+from recsys.stats.sign_flips import METHOD as FLIPS
+from recsys.stats.sign_flips import SignFlips
 from recsys.stats.spread import t_statistic
 from recsys.stats.variance_reduction import (
     AdjustedSides,
@@ -87,7 +80,7 @@ from recsys.stats.variance_reduction import (
     lookup_strata,
     variance_saved_share,
 )
-from recsys.types import Array, Bool, Float, PerCase
+from recsys.types import Array, Float, PerCase
 
 Runs = Mapping[str, list[PerCase]]
 Bounds = tuple[float, float]
@@ -110,15 +103,16 @@ def compare_tables(
 
     Args:
         tables: {model: per-case values}, or for several runs {model: list of one table per run}.
-        baseline: the model the others are compared with; by default all pairs are compared.
+        baseline: the model the others are compared with; by default the first of two models, and of more the
+            best on the headline metric is compared with each other.
         pairs: (model, baseline) pairs instead, where there are several baselines.
         metrics: names of columns of `tables` and of metrics in `grouped`; by default those all models share.
         options: test, interval, correction, effect and the rest.
         grouped: {model: {metric: jackknife of each run}} for metrics that are not means over cases.
         counted: the tables in which wins and losses are counted, if not `tables`.
-        ranges: {metric: the least and the greatest value of a case}, infinite if there is none. Where few
-            units differ, the interval allows for all that lies between. Zeros and ones need no range; other
-            values without one are taken to lie between those seen, and a note says so.
+        ranges: {metric: the least and the greatest value of a case}, infinite if there is none. Margins allow
+            for all that lies between. Zeros and ones need no range; other values without one are taken to lie
+            between those seen, and a note says so.
 
     Raises:
         InputError: if the options do not fit the runs, or no case can be paired.
@@ -129,16 +123,19 @@ def compare_tables(
     jackknives = {model: dict(by_metric) for model, by_metric in (grouped or {}).items()}
     first_model = next(iter(jackknives.values()), {})
     jackknife_metrics = [m for m in first_model if all(m in by_metric for by_metric in jackknives.values())]
-    pairs = _model_pairs(list(runs), baseline) if pairs is None else list(pairs)
-    for name in itertools.chain(*pairs):
+    for name in itertools.chain(*(pairs or ())):
         if name not in runs:
             raise UnknownNameError("model", name, runs)
     uncounted = [name for name in runs if counted is not None and name not in counted]
     if uncounted:
         raise InputError(f"counted= has no table of {uncounted[0]!r}.", hint="Pass one for every model.")
     names = _metric_names(runs, metrics, jackknife_metrics)
-    if not pairs or not names:
+    if not names or (pairs is not None and not pairs):
         raise InputError("there is nothing to compare: no pair of models, or no metric.")
+    families = _families(
+        names, settings, lambda metric: _means(runs, jackknives, metric),
+        models=list(runs), baseline=baseline, pairs=pairs,
+    )  # fmt: skip
     layout = run_layout(runs, settings.runs)
     if layout == "folds" and settings.adjusts:
         raise InputError(
@@ -154,29 +151,30 @@ def compare_tables(
         raise InputError(
             "max-T resamples users only and ignores the spread between runs.", hint="Use correction='holm'."
         )
-    triples = [(model, base, metric) for model, base in pairs for metric in names]
-    mean_triples = [triple for triple in triples if triple[2] not in jackknife_metrics]
+    mean_triples = [triple for triple in families.triples if triple[2] not in jackknife_metrics]
     with warn_once():
         aligned = _align_runs(runs, layout, [metric for metric in names if metric not in jackknife_metrics])
         adjustment = _build_adjustment(settings, aligned.users)
-        mean_rows, max_t_p = _mean_rows(
-            mean_triples, aligned, counted, adjustment, layout=layout, ranges=ranges or {}, options=settings
-        )
+        mean_rows, draws = _mean_rows(
+            mean_triples, aligned, counted, adjustment,
+            layout=layout, ranges=ranges or {}, families=families, options=settings,
+        )  # fmt: skip
         rows = []
-        for model, base, metric in triples:
+        for triple in families.triples:
+            model, base, metric = triple
             if metric in jackknife_metrics:
                 sides = jackknives[model][metric], jackknives[base][metric]
                 ids = [run.ids for run in runs[model]]
-                row = _jackknife_row((model, base, metric), *sides, ids, layout=layout, options=settings)
+                row = _jackknife_row(triple, *sides, ids, layout=layout, families=families, options=settings)
             else:
-                row = mean_rows[model, base, metric]
+                row = mean_rows[triple]
                 if layout:
                     row = _with_run_spread(
-                        row, runs[model], runs[base], layout=layout, adjustment=adjustment, options=settings
-                    )
+                        row, runs[model], runs[base],
+                        layout=layout, adjustment=adjustment, families=families, options=settings,
+                    )  # fmt: skip
             rows.append(row)
-        adjusted = _adjust_family(rows, mean_triples, max_t_p, settings.correction)
-        return _make_table(rows, adjusted, len(pairs), (aligned.missing, len(aligned.ids)), settings)
+        return _make_table(rows, families, draws, (aligned.missing, len(aligned.ids)), settings)
 
 
 def compare_pieces(
@@ -185,6 +183,7 @@ def compare_pieces(
     metrics: Sequence[str],
     *,
     baseline: str | None = None,
+    pairs: Sequence[tuple[str, str]] | None = None,
     options: Options | None = None,
     grouped: Grouped | None = None,
     centres: Mapping[str, Mapping[str, float]],
@@ -198,7 +197,7 @@ def compare_pieces(
         pieces: a function of some metrics that gives their values piece by piece, as often as it is called.
         models: names of models in the pieces.
         metrics: names of metrics in the pieces and in `grouped`.
-        baseline, grouped, ranges: as in `compare_tables`.
+        baseline, pairs, grouped, ranges: as in `compare_tables`.
         options: the same, but tests and effects by ranks, permutations and adjustments need the values.
         centres: {model: {metric: about its mean}}.
         has_terms: metrics whose wins and losses are counted in other values than those that are averaged.
@@ -208,66 +207,171 @@ def compare_pieces(
         NoRowsError: there are so many distinct values that only all of them together could tell.
     """
     settings = options or Options()
-    pairs = _model_pairs(list(models), baseline)
-    triples = [(model, base, metric) for model, base in pairs for metric in metrics]
     jackknives = grouped or {}
-    mean_triples = [triple for triple in triples if triple[2] not in jackknives.get(triple[0], {})]
+    families = _families(
+        metrics, settings, lambda metric: {model: centres[model][metric] for model in models},
+        models=list(models), baseline=baseline, pairs=pairs,
+    )  # fmt: skip
+    mean_triples = [triple for triple in families.triples if triple[2] not in jackknives.get(triple[0], {})]
     with warn_once():
         mean_rows: dict[Triple, Row] = {}
-        max_t_p: Float | None = None
+        draws: _Draws | None = None
         sums = make_sums(pieces, mean_triples, centres, has_terms, dead_zone=settings.tie)
         for triple, own in sums.values.items():
             if not own.n_cases:
                 raise _no_pairs(triple)
             own.notes = unpaired_notes(own.n_unpaired)
-        sums.look_again(
-            wants_pairs=[
-                triple
-                for triple in mean_triples
-                if sums.counted[triple].is_known and _few_differing(sums.counted[triple]) is not None
-                if sums.values[triple].is_known and _is_rare(sums.values[triple])
-            ]
-        )
+        sums.look_again()
         if mean_triples:
             paired, counted = (
                 [by_triple[t] for t in mean_triples] for by_triple in (sums.values, sums.counted)
             )
-            few = [_few_differing(d) for d in counted]
             units = SummedRows(sums, mean_triples)
-            mean_rows, max_t_p = _rows_of_pairs(
-                mean_triples, (paired, counted, paired), few, units, ranges=ranges, options=settings
-            )
+            mean_rows, draws = _rows_of_pairs(
+                mean_triples, (paired, counted, paired), units,
+                ranges=ranges, families=families, options=settings,
+            )  # fmt: skip
         rows = []
-        for model, base, metric in triples:
-            row = mean_rows.get((model, base, metric))
+        for triple in families.triples:
+            model, base, metric = triple
+            row = mean_rows.get(triple)
             if row is None:
                 sides = jackknives[model][metric], jackknives[base][metric]
-                row = _jackknife_row((model, base, metric), *sides, [], layout="", options=settings)
+                row = _jackknife_row(triple, *sides, [], layout="", families=families, options=settings)
             rows.append(row)
-        adjusted = _adjust_family(rows, mean_triples, max_t_p, settings.correction)
-        return _make_table(rows, adjusted, len(pairs), (sums.missing, sums.n_cases), settings)
+        return _make_table(rows, families, draws, (sums.missing, sums.n_cases), settings)
+
+
+@dataclass(frozen=True)
+class _Families:
+    """The rows of a comparison, and what each family of them is corrected over.
+
+    `chosen`: the best of so many models is compared with the others, so a family covers every pair of them.
+    """
+
+    triples: Sequence[Triple]
+    headline: str
+    chosen: int
+    options: Options
+
+    def name(self, metric: str) -> str:
+        return "headline" if metric == self.headline else "secondary"
+
+    def size(self, metric: str) -> int:
+        """How many comparisons the family of a metric covers."""
+        own = [t for t in self.triples if self.name(t[2]) == self.name(metric)]
+        return len(own) * self.chosen // 2 if self.chosen else len(own)
+
+    def confidence(self, metric: str) -> float:
+        """That of each interval, so that they hold together unless the correction lets some be false."""
+        options = self.options
+        if options.correction in ("none", "bh", "by"):
+            return options.confidence
+        return 1.0 - (1.0 - options.confidence) / self.size(metric)
+
+    def adjust(self, p_values: Float, correction: str, draws: _Draws | None = None) -> Float:
+        """P-values of all rows, each corrected over its family."""
+        adjusted = np.array(p_values, dtype=np.float64)
+        names = np.array([self.name(metric) for *_, metric in self.triples])
+        for family in dict.fromkeys(names.tolist()):
+            own = np.flatnonzero(names == family)
+            p, metrics = p_values[own], [self.triples[row][2] for row in own.tolist()]
+            if correction == "max-t":
+                adjusted[own] = _adjust_by_draws([self.triples[row] for row in own.tolist()], p, draws)
+            elif correction == "holm" and self.chosen:
+                adjusted[own] = adjust_best(p, metrics)
+            else:  # pairs that are not shown count as if nothing had been found
+                hidden = np.ones(self.size(metrics[0]) - len(own))
+                adjusted[own] = adjust(np.concatenate([p, hidden]), correction)[: len(own)]
+        return adjusted
+
+    def says(self) -> str:
+        """What is corrected over what."""
+        pairs = list(dict.fromkeys((model, base) for model, base, _ in self.triples))
+        n_metrics = len(dict.fromkeys(metric for *_, metric in self.triples))
+        if self.chosen:
+            who = f"the best of {self.chosen} models against each other"
+        else:
+            who = plural(len(pairs), "pair") + " of models"
+        text = f"{who} on {self.headline}"
+        if n_metrics > 1:
+            others = plural(n_metrics - 1, "other metric")
+            text += f"; secondary: the same on {others}, {plural(len(pairs) * (n_metrics - 1), 'comparison')}"
+        return f"{text}, {self.options.correction}"
+
+
+def _families(
+    metrics: Sequence[str],
+    options: Options,
+    means: Callable[[str], Mapping[str, float]],
+    *,
+    models: Sequence[str],
+    baseline: str | None,
+    pairs: Sequence[tuple[str, str]] | None,
+) -> _Families:
+    """Whom to compare on what: `means` gives the mean of each model on a metric."""
+    headline = metrics[0] if options.headline is None else options.headline
+    if headline not in metrics:
+        raise UnknownNameError("headline metric", headline, metrics)
+    chosen = 0
+    if pairs is None:
+        if baseline is None and len(models) > 2:
+            chosen = len(models)
+            if options.correction == "max-t":
+                raise InputError(
+                    "max-T is for pairs that were named beforehand, and the best model was not.",
+                    hint="Name a baseline, or compare every pair: compare(...).pairs().",
+                )
+            sign = -1.0 if headline in options.lower_is_better else 1.0
+            values = {name: sign * value for name, value in means(headline).items()}
+            best = max(models, key=lambda name: -math.inf if math.isnan(values[name]) else values[name])
+            pairs = [(best, name) for name in models if name != best]
+        else:
+            pairs = _model_pairs(models, next(iter(models), None) if baseline is None else baseline)
+    return _Families([(*pair, metric) for pair in pairs for metric in metrics], headline, chosen, options)
+
+
+def _means(runs: Runs, jackknives: Grouped, metric: str) -> dict[str, float]:
+    """The mean of each model over its cases and runs."""
+    means = {}
+    for name, tables in runs.items():
+        jackknifed = jackknives.get(name, {}).get(metric)
+        if jackknifed is not None:
+            means[name] = mean_jackknife(jackknifed).value
+            continue
+        values = []
+        for table in tables:
+            weights = np.ones(len(table.ids)) if table.weights is None else table.weights
+            column = np.asarray(table.columns[metric], dtype=np.float64) if metric in table.columns else None
+            present = None if column is None else ~np.isnan(column)
+            if column is not None and present is not None and weights[present].sum() > 0:
+                values.append(float(np.average(column[present], weights=weights[present])))
+        means[name] = float(np.mean(values)) if values else math.nan
+    return means
 
 
 def _make_table(
     rows: Sequence[Row],
-    adjusted: Float,
-    n_pairs: int,
+    families: _Families,
+    draws: _Draws | None,
     missing: tuple[Mapping[str, Any], int],
     settings: Options,
 ) -> ComparisonTable:
-    """The table of rows and their adjusted p-values; `missing`: what each model lacks, of how many."""
-    equivalence_p = _adjusted_margin_p([row.equivalence for row in rows], settings.correction)
-    non_inferiority_p = _adjusted_margin_p([row.non_inferiority for row in rows], settings.correction)
+    """The table of rows with their adjusted p-values; `missing`: what each model lacks, of how many."""
+    adjusted = families.adjust(np.array([row.p_value for row in rows]), settings.correction, draws)
+    margins = "holm" if settings.correction == "max-t" else settings.correction
+    equivalence_p, non_inferiority_p = (
+        np.ones(len(rows))
+        if getattr(rows[0], name) is None
+        else families.adjust(np.array([getattr(row, name).p_value for row in rows]), margins)
+        for name in ("equivalence", "non_inferiority")
+    )
     notes = note_gaps(*missing)
     final_rows = tuple(
-        with_verdict(row, float(p), (float(q), float(r)), settings)
+        with_verdict(replace(row, family=families.name(row.metric)), float(p), (float(q), float(r)), settings)
         for row, p, q, r in zip(rows, adjusted, equivalence_p, non_inferiority_p, strict=True)
     )
-    family = (
-        f"{plural(len(rows), 'comparison')} ({plural(n_pairs, 'pair')} of models x "
-        f"{plural(len(rows) // n_pairs, 'metric')}), {settings.correction}"
-    )
-    return ComparisonTable(final_rows, family, settings, missing[0], notes)
+    return ComparisonTable(final_rows, families.says(), settings, missing[0], notes)
 
 
 def _runs_by_model(tables: Mapping[str, PerCase | Sequence[PerCase]]) -> dict[str, list[PerCase]]:
@@ -298,9 +402,10 @@ def _mean_rows(
     *,
     layout: str,
     ranges: Mapping[str, Bounds],
+    families: _Families,
     options: Options,
-) -> tuple[dict[Triple, Row], Float | None]:
-    """Rows of metrics that are means over cases, and their p-values by max-T if it is the correction."""
+) -> tuple[dict[Triple, Row], _Draws | None]:
+    """Rows of metrics that are means over cases, and their draws if max-T is the correction."""
     if not triples:
         return {}, None
     keys = unit_keys(aligned.ids)
@@ -323,56 +428,84 @@ def _mean_rows(
                 hint="Wins and losses are counted on the same cases: pass tables with the same ids.",
             )
         counted_pairs = [_pair_models(counted_tables, triple, keys) for triple in triples]
-    few = [_few_differing(d) for d in counted_pairs]
     values = list(paired)
     adjusted: dict[Triple, AdjustedSides] = {}
     if adjustment is not None:
         # All rows share their draws, so the adjusted values take the places of the units they belong to.
         totals, weights = units.totals.copy(), units.weights.copy()
         for place, triple in enumerate(triples):
-            if few[place] is None:
+            if not _few_decide(counted_pairs[place]):
                 present = units.weights[place] != 0
                 sides = adjusted[triple] = adjustment.sides(paired[place], present)
                 values[place] = sides.differences
                 totals[place], weights[place] = 0.0, present
                 totals[place, present] = sides.differences.values
         units = Units(units.keys, totals, weights)
-    rows, max_t_p = _rows_of_pairs(
-        triples, (paired, counted_pairs, values), few, units, ranges=ranges, options=options
+    rows, draws = _rows_of_pairs(
+        triples, (paired, counted_pairs, values), units, ranges=ranges, families=families, options=options
     )
     for triple, sides in adjusted.items():
         rows[triple] = _with_adjustment(rows[triple], sides, options)
-    return rows, max_t_p
+    return rows, draws
+
+
+def _few_decide(d: Paired) -> bool:
+    """Whether most units are alike, and fewer than 20 differ."""
+    n_differing = min(d.count_differing())
+    return n_differing < FEW and 2 * n_differing < d.spread().n
+
+
+class _Draws(NamedTuple):
+    """The statistics of rows as observed and as resampled; NaN as observed if a row is not in the maximum."""
+
+    triples: Sequence[Triple]
+    observed: Float
+    resampled: Float
 
 
 def _rows_of_pairs(
     triples: Sequence[Triple],
     pairs: tuple[Sequence[Paired], Sequence[Paired], Sequence[Paired]],
-    few: Sequence[int | None],
     units: Units | SummedRows,
     *,
     ranges: Mapping[str, Bounds],
+    families: _Families,
     options: Options,
-) -> tuple[dict[Triple, Row], Float | None]:
-    """The rows, and their p-values by max-T if it is the correction.
+) -> tuple[dict[Triple, Row], _Draws | None]:
+    """The rows, and their draws if max-T is the correction.
 
     `pairs` are those of the values, those in which wins and losses are counted, and those that are tested,
     which are also the rows of `units`.
     """
     paired, counted_pairs, tested = pairs
-    tests, intervals, max_t_p = _family_test(units, tested, np.array([n is not None for n in few]), options)
+    bounds = [_bounds_of(d, ranges.get(triple[2])) for triple, d in zip(triples, paired, strict=True)]
+    adjusted = [d is not own for d, own in zip(paired, tested, strict=True)]
+    test = _Test(units, tested, [high - low for low, high in bounds], adjusted, options)
+    own = test.intervals([options.confidence] * len(triples))
+    together = test.intervals([families.confidence(metric) for *_, metric in triples])
     rows: dict[Triple, Row] = {}
-    errors = units.small_sample_errors().tolist()
-    parts = zip(triples, paired, counted_pairs, few, tests, intervals, errors, strict=True)
-    for triple, differences, counted, n_differing, test, interval, error in parts:
+    parts = zip(
+        triples, paired, counted_pairs, bounds, test.results, own, together,
+        units.small_sample_errors().tolist(), adjusted, strict=True,
+    )  # fmt: skip
+    for triple, differences, counted, ends, result, own_interval, interval, error, is_adjusted in parts:
         model, baseline, metric = triple
         sides = differences.side_estimates()
         n_above, ties, n_below = counted.wins_ties_losses(options.tie)
         wins, losses = (n_below, n_above) if metric in options.lower_is_better else (n_above, n_below)
-        lift, lift_interval = _relative_lift(sides, options.confidence)
         notes = differences.notes
         if not sides.second > 0:
             notes = (*notes, f"{metric}: no lift, {baseline} is not above 0")
+        if 0 < wins + losses < FEW:
+            words = differing_words(wins + losses, n_above + ties + n_below)
+            alpha = 1.0 - options.confidence
+            needed = math.ceil(1.0 - math.log2(alpha))  # all signs agree in two of 2^n flips
+            if wins + losses < needed:
+                words += f", and no test of the signs of fewer than {needed} reaches {alpha:.3g}"
+            notes = (*notes, f"{metric}: {words}")
+        if options.adjusts and not is_adjusted:
+            notes = (*notes, f"{metric}: not adjusted, too few users differ")
+        lift, lift_interval = fieller_lift(sides.first, sides.second, sides.variances, interval)
         row = Row(
             model,
             baseline,
@@ -383,8 +516,10 @@ def _rows_of_pairs(
             interval=interval,
             relative=lift,
             relative_interval=lift_interval,
-            statistic=test.statistic,
-            p_value=test.p_value,
+            own_interval=own_interval,
+            own_relative_interval=fieller_lift(sides.first, sides.second, sides.variances, own_interval)[1],
+            statistic=result.statistic,
+            p_value=result.p_value,
             adjusted_p=math.nan,
             effect=EFFECTS[options.effect](differences, confidence=options.confidence),
             wins=wins,
@@ -392,116 +527,52 @@ def _rows_of_pairs(
             losses=losses,
             n_cases=differences.n_cases,
             n_units=n_above + ties + n_below,
-            test=test.method,
+            test=result.method,
             standard_error=error,
-            notes=notes + tuple(note for note in test.notes if note not in notes),
+            notes=(*notes, *(note for note in result.notes if note not in notes)),
         )
-        if not (options.margin is None and options.no_worse_than is None and options.rope is None):
-            estimate = difference_estimate(differences, options.confidence)
-            row = _with_margin_tests(row, estimate, differences.spread().df, options)
-        if n_differing is not None or row.equivalence is not None or row.non_inferiority is not None:
-            row = _allow_for_unseen(row, differences, n_differing, ranges.get(metric), options)
-        if n_differing is None and row.wins + row.losses < FEW:
-            words = differing_words(row.wins + row.losses, row.n_units)
-            row = replace(row, notes=(*row.notes, f"{metric}: {words}, few for a test of their mean"))
-        rows[triple] = row
-    return rows, max_t_p
-
-
-def _few_differing(d: Paired) -> int | None:
-    """How many units differ, if most are alike and fewer than 20 are not; None if the mean is normal enough.
-
-    Zeros and ones need no majority of ties, as their differences are -1, 0 or 1.
-    """
-    n_differing, n_uncommon = d.count_differing()
-    if min(n_differing, n_uncommon) >= FEW:
-        return None
-    means, _, counts = d.levels()
-    n = len(means) if counts is None else counts.sum()
-    return n_differing if 2 * n_uncommon < n or np.isin(means, (-1.0, 0.0, 1.0)).all() else None
-
-
-def _is_rare(d: Paired) -> bool:
-    """Whether fewer than 20 units differ, or have another than the common difference."""
-    return min(d.count_differing()) < FEW
-
-
-def _allow_for_unseen(
-    row: Row, d: Paired, n_differing: int | None, bounds: Bounds | None, options: Options
-) -> Row:
-    """The row with bounds that hold where few units differ.
-
-    `bounds` is the range of a case's values. If it is not told, values of 0 and 1 have that range, and others
-    are taken to lie between those seen, which a note says.
-    """
-    notes = row.notes
-    interval = lift = Interval(-math.inf, math.inf, options.confidence, METHOD)
-    unknown = Estimate(row.difference, math.nan, interval, row.n_units)
-    if n_differing is not None and not _is_rare(d):
-        # Values of the delta method all move if one unit differs.
-        return replace(
-            _with_margin_tests(row, unknown, row.n_units - 1, options),
-            interval=interval,
-            relative_interval=row.relative_interval if math.isnan(row.relative) else lift,
-            p_value=math.nan,
-            n_differing=n_differing,
-            notes=(*notes, f"{row.metric}: no interval, it is not a plain mean over users"),
+        rows[triple] = _with_bounds(
+            row, differences, ends, few=_few_decide(counted), is_known=metric in ranges, options=options
         )
-    if bounds is None:
-        seen = d.values_seen()
-        bounds = (float(seen.min()), float(seen.max()))
-        if np.isin(seen, (0.0, 1.0)).all():
-            bounds = (0.0, 1.0)
-        elif bounds[0] == bounds[1]:
-            bounds = (-math.inf, math.inf)
-        elif n_differing is not None:
-            words = f"the interval takes all values to lie between {bounds[0]:.4g} and {bounds[1]:.4g}"
-            notes = (*notes, f"{row.metric}: {words}, as those seen do")
-    reach = bounds[1] - bounds[0]
-    equivalent, no_worse = (
-        None if result is None else allow_for_unseen(result, d, (-reach, reach), options.confidence)
-        for result in (row.equivalence, row.non_inferiority)
-    )
-    row = replace(row, equivalence=equivalent, non_inferiority=no_worse)
-    if n_differing is None:
-        return row
-    p_value, test, needed = row.p_value, row.test, None
-    if math.isinf(reach):
-        notes = (*notes, f"{row.metric}: no interval, the range of its values is not known")
-    else:
-        means, weights, counts = d.levels()
-        first, second = d.pair_levels()
-        interval = mean_bounds(means, -reach, reach, options.confidence, weights=weights, counts=counts)
-        lift = lift_bounds(
-            first.means, second.means, *bounds, options.confidence, weights=weights, counts=first.counts
+    return rows, None if test.resampled is None else _Draws(triples, *test.resampled)
+
+
+def _bounds_of(d: Paired, known: Bounds | None) -> Bounds:
+    """The range of a case's values; where it is not known, that of 0 and 1 or of the values seen."""
+    if known is not None:
+        return known
+    low, high = d.ends_seen()
+    if {low, high} <= {0.0, 1.0}:
+        return 0.0, 1.0
+    return (low, high) if low < high else (-math.inf, math.inf)
+
+
+def _with_bounds(row: Row, d: Paired, ends: Bounds, *, few: bool, is_known: bool, options: Options) -> Row:
+    """The row with its margins tested, and a note where its p-value does not allow for what was not seen."""
+    reach = ends[1] - ends[0]
+    if not (options.margin is None and options.no_worse_than is None and options.rope is None):
+        estimate = difference_estimate(d, options.confidence)
+        if few:
+            estimate = replace(estimate, standard_error=math.nan)
+        row = _with_margin_tests(row, estimate, d.spread().df, options)
+        equivalent, no_worse = (
+            None if result is None else allow_for_unseen(result, d, (-reach, reach), options.confidence)
+            for result in (row.equivalence, row.non_inferiority)
         )
-        if 0.0 in interval:
-            alpha = 1.0 - options.confidence
-            needed = units_needed(means, 0.0, -reach, reach, alpha=alpha, weights=weights, counts=counts)
-        if n_differing >= FEW and options.test not in RANK_TESTS:
-            p_value = mean_p(means, 0.0, -reach, reach, weights=weights, counts=counts)
-            test = METHOD
-    bayes = row.bayes
-    if options.rope is not None:
-        bayes = bayes_from_estimate(unknown, row.n_units - 1, options.rope, confidence=options.confidence)
-    if options.adjusts:
-        notes = (*notes, f"{row.metric}: not adjusted, too few users differ")
-    return replace(
-        row,
-        interval=interval,
-        relative_interval=row.relative_interval if math.isnan(row.relative) else lift,
-        p_value=p_value,
-        test=test,
-        bayes=bayes,
-        n_differing=n_differing,
-        n_needed=needed,
-        notes=notes,
-    )
-
-
-def _relative_lift(sides: Sides, confidence: float, spent: int = 0) -> tuple[float, Interval]:
-    """Lift of the first side over the second, with the covariance of the pairs in its interval."""
-    return fieller_lift(sides.first, sides.second, sides.variances, sides.df - spent, confidence)
+        row = replace(row, equivalence=equivalent, non_inferiority=no_worse)
+        if not is_known and math.isfinite(reach) and ends != (0.0, 1.0):
+            words = (
+                f"margins take all values to lie between {ends[0]:.4g} and {ends[1]:.4g}, as those seen do"
+            )
+            row = replace(row, notes=(*row.notes, f"{row.metric}: {words}"))
+    alpha = 1.0 - options.confidence
+    if math.isfinite(reach) and row.p_value < alpha and not options.adjusts:
+        alternative: Alternative = "greater" if row.difference > 0 else "less"
+        if mean_p(d.bounded(), 0.0, -reach, reach, alternative) > alpha / 2.0:
+            is_gain = (row.difference > 0) != (row.metric in options.lower_is_better)
+            words = f"large {'losses' if is_gain else 'gains'} of fewer than 3 in {row.n_units:,} users"
+            row = replace(row, notes=(*row.notes, f"{row.metric}: {words} are not excluded"))
+    return row
 
 
 def _with_adjustment(row: Row, adjusted: AdjustedSides, options: Options) -> Row:
@@ -509,8 +580,9 @@ def _with_adjustment(row: Row, adjusted: AdjustedSides, options: Options) -> Row
     sides = side_estimates(adjusted.sides)
     value, baseline_value = sides.first, sides.second
     spent, n = adjusted.differences.spent, adjusted.sides.totals.shape[1]
-    lift, lift_interval = _relative_lift(sides, options.confidence, spent)
-    estimate = Estimate(value - baseline_value, row.standard_error, row.interval, n)
+    lift, lift_interval = fieller_lift(value, baseline_value, sides.variances, row.interval)
+    _, own_lift = fieller_lift(value, baseline_value, sides.variances, row.own_interval)
+    estimate = Estimate(value - baseline_value, row.standard_error, row.own_interval, n)
     return replace(
         _with_margin_tests(row, estimate, n - 1 - spent, options),
         value=value,
@@ -518,7 +590,8 @@ def _with_adjustment(row: Row, adjusted: AdjustedSides, options: Options) -> Row
         difference=value - baseline_value,
         relative=lift,
         relative_interval=lift_interval,
-        test=f"{row.test.replace('exact', 'all flips')}, adjusted",
+        own_relative_interval=own_lift,
+        test=f"{row.test}, adjusted",
         variance_saved=adjusted.variance_saved,
     )
 
@@ -539,74 +612,92 @@ def _with_margin_tests(row: Row, estimate: Estimate, df: float, options: Options
     return replace(row, equivalence=equivalent, non_inferiority=no_worse, bayes=bayes)
 
 
-def _family_test(
-    units: Units | SummedRows, paired: Sequence[Paired], few: Bool, options: Options
-) -> tuple[list[TestResult], list[Interval], Float | None]:
-    """Test every row of `units` with one set of draws; `paired` holds the same rows case by case.
+class _Test:
+    """Rows tested with one set of draws: their results, the intervals that follow, and the draws of max-T.
 
-    Rows with too few differences for a bootstrap, and those of the t-test in which `few` units differ, are
-    tested by sign flips and have the t interval. Returns the tests, the intervals of the differences, and the
-    p-values by max-T if it is the correction (NaN: the row is not part of the maximum).
+    `paired` holds the same rows as `units` case by case; `reach` is how far each difference may lie from 0.
+    Rows with too few differences for a bootstrap are tested by sign flips, and the `adjusted` ones by t where
+    others are tested by flips.
     """
-    seed = seed_from_rng(options.rng)
-    resampler = Resampler(units.keys, options.n_resamples, seed, options.scheme, progress=options.progress)
-    method, uses_max_t = options.interval_method, options.correction == "max-t"
-    replicates = None
-    if uses_max_t or options.test in _BOOTSTRAPS or method in _BOOTSTRAPS:
-        replicates = (
-            units.replicate(resampler) if isinstance(units, SummedRows) else replicate(units, resampler)
-        )
-    sparse = units.few_differ(BOOTSTRAP_FROM)
-    few = few & (options.test == "t") & (units.n_differing() < FEW)
-    tests = _single_tests(paired, few, options)
-    by_flips = few | (options.test == "permutation")
-    if replicates is not None and options.test in _BOOTSTRAPS:
-        by_flips = sparse
-        label = f"{options.test} bootstrap ({resampler.n_resamples} {replicates.scheme} draws)"
-        p_values = replicates.p_values(options.test).tolist()
-        tests = [replace(test, method=label, p_value=p) for test, p in zip(tests, p_values, strict=True)]
-    if by_flips.any():
-        rows = units.take_rows(by_flips)
-        flips = flip_tests(rows, replace(resampler, keys=rows.keys))
-        for j, (p, label) in zip(np.flatnonzero(by_flips).tolist(), flips, strict=True):
-            tests[j] = replace(tests[j], method=label, p_value=p)
-    df = units.degrees_of_freedom() - np.array([d.spent for d in paired])
-    if method == "normal":
-        df = np.full(len(paired), np.inf)
-    columns = np.stack([units.estimates(), units.small_sample_errors(), df], axis=1)
-    intervals = [
-        replace(
-            t_interval(value, error, row_df, options.confidence),
-            method="t" if method in _BOOTSTRAPS else method,
-        )
-        for value, error, row_df in columns.tolist()
-    ]
-    if replicates is not None and method in _BOOTSTRAPS:
-        limits = replicates.limits(method, options.confidence).tolist()
-        for j in np.flatnonzero(~sparse).tolist():
-            low, high = limits[j]
-            intervals[j] = Interval(low, high, options.confidence, method)
-    if {options.test, method} & set(_BOOTSTRAPS):
-        for j in np.flatnonzero(sparse).tolist():
-            tests[j] = replace(tests[j], notes=(*tests[j].notes, too_sparse_note(units, j)))
-    if replicates is None or not uses_max_t:
-        return tests, intervals, None
-    observed = np.where(fit_for_max_t(units), replicates.observed_t(), np.nan)
-    return tests, intervals, step_down(observed, replicates.t_values())[1]
 
+    def __init__(
+        self,
+        units: Units | SummedRows,
+        paired: Sequence[Paired],
+        reach: Sequence[float],
+        adjusted: Sequence[bool],
+        options: Options,
+    ) -> None:
+        self._units, self._paired, self._reach, self._options = units, paired, reach, options
+        self._adjusted = adjusted
+        seed = seed_from_rng(options.rng)
+        resampler = Resampler(
+            units.keys, options.n_resamples, seed, options.scheme, progress=options.progress
+        )
+        self._method, uses_max_t = options.interval_method, options.correction == "max-t"
+        self._replicates: Replicates | None = None
+        self._flips: dict[int, SignFlips] = {}
+        is_resampled = bool({options.test, self._method} & set(_BOOTSTRAPS))
+        if uses_max_t or is_resampled:
+            self._replicates = (
+                units.replicate(resampler) if isinstance(units, SummedRows) else replicate(units, resampler)
+            )
+        self._sparse: set[int] = set()
+        if is_resampled:
+            self._sparse = set(np.flatnonzero(units.few_differ(BOOTSTRAP_FROM)).tolist())
+        self.results = [self._result(row, d) for row, d in enumerate(paired)]
+        self.resampled: tuple[Float, Float] | None = None
+        if self._replicates is not None and uses_max_t:
+            observed = np.where(fit_for_max_t(units), self._replicates.observed_t(), np.nan)
+            self.resampled = observed, self._replicates.t_values()
 
-def _single_tests(paired: Sequence[Paired], few: Bool, options: Options) -> list[TestResult]:
-    """Tests computed row by row; for a resampled test, only its t statistic."""
-    if options.test == "wilcoxon":
-        return [wilcoxon(d) for d in paired]  # type: ignore[arg-type] # sums have no ranks, and do not get here
-    if options.test == "sign":
-        return [sign_test(d, dead_zone=options.tie) for d in paired]
-    if options.test in _BOOTSTRAPS:
-        return [_statistic_only(d) for d in paired]
-    return [
-        _statistic_only(d) if is_few else paired_t(d, confidence=options.confidence)
-        for d, is_few in zip(paired, few, strict=True)
-    ]
+    def _result(self, row: int, d: Paired) -> TestResult:
+        """The test of one row."""
+        options, test = self._options, self._options.test
+        if test == "wilcoxon":
+            result = wilcoxon(d)  # type: ignore[arg-type] # sums have no ranks, and do not get here
+        elif test == "sign":
+            result = sign_test(d, dead_zone=options.tie)
+        elif test == "t" or (test == "permutation" and self._adjusted[row]):
+            result = paired_t(d, confidence=options.confidence)
+        elif test in _BOOTSTRAPS and row not in self._sparse and self._replicates is not None:
+            p = float(self._replicates.p_values(test)[row])
+            label = f"{test} bootstrap ({options.n_resamples} {self._replicates.scheme} draws)"
+            result = replace(_statistic_only(d), method=label, p_value=p)
+        else:
+            result = _statistic_only(d) if _few_decide(d) else paired_t(d)
+            result = replace(result, method=FLIPS, p_value=self.flips(row).p_value())
+        if row in self._sparse:
+            result = replace(result, notes=(*result.notes, too_sparse_note(self._units, row)))
+        return result
+
+    def flips(self, row: int) -> SignFlips:
+        """The sign-flip test of a row."""
+        if row not in self._flips:
+            self._flips[row] = self._paired[row].flips()
+        return self._flips[row]
+
+    def intervals(self, confidences: Sequence[float]) -> list[Interval]:
+        """The interval of each row, of these confidences."""
+        units, method = self._units, self._method
+        df = units.degrees_of_freedom() - np.array([d.spent for d in self._paired])
+        if method == "normal":
+            df = np.full(len(self._paired), np.inf)
+        columns = np.stack([units.estimates(), units.small_sample_errors(), df], axis=1).tolist()
+        limits: dict[float, list[list[float]]] = {}
+        found = []
+        for row, ((value, error, row_df), level) in enumerate(zip(columns, confidences, strict=True)):
+            if row in self._sparse or (method == FLIPS and not self._adjusted[row]):
+                found.append(self.flips(row).interval(level, reach=self._reach[row]))
+            elif method in _BOOTSTRAPS and self._replicates is not None:
+                if level not in limits:
+                    limits[level] = self._replicates.limits(method, level).tolist()
+                low, high = limits[level][row]
+                found.append(Interval(low, high, level, method))
+            else:
+                name = "t" if method == FLIPS else method
+                found.append(replace(t_interval(value, error, row_df, level), method=name))
+        return found
 
 
 def _statistic_only(d: Paired) -> TestResult:
@@ -624,6 +715,7 @@ def _with_run_spread(
     *,
     layout: str,
     adjustment: Adjustment | None,
+    families: _Families,
     options: Options,
 ) -> Row:
     """The row with test and interval over the runs, adjusted if there is an adjustment."""
@@ -636,19 +728,21 @@ def _with_run_spread(
         test_over_train=options.test_over_train,
         confidence=options.confidence,
     )
+    together = families.confidence(row.metric)
     unadjusted, uneven = over_runs(), len(model) != len(baseline)
-    if row.n_differing is not None and (row.n_differing < FEW or unadjusted.standard_error == 0):
-        # The spread between runs adds to what was not seen, and no bound is known for both.
+    if row.wins + row.losses < FEW or unadjusted.standard_error == 0:
+        # The spread between runs adds to what was not seen, and no test is known for both.
         unbounded = Interval(-math.inf, math.inf, options.confidence, "none")
         unknown = replace(unadjusted, standard_error=math.nan, interval=unbounded, p_value=math.nan)
-        row = replace(_with_runs(row, unknown, options, layout=layout, uneven=uneven), n_needed=None)
-        return replace(row, relative_interval=unbounded)
-    row = replace(row, n_differing=None)
+        row = replace(row, notes=(*row.notes, f"{row.metric}: too few users differ for a test over runs"))
+        return _with_runs(row, unknown, unbounded, options, layout=layout, uneven=uneven)
     if adjustment is None:
-        return _with_runs(row, unadjusted, options, layout=layout, uneven=uneven)
+        wide = over_runs(confidence=together).interval
+        return _with_runs(row, unadjusted, wide, options, layout=layout, uneven=uneven)
     adjusted = over_runs(adjustment=adjustment)
     saved = variance_saved_share(adjusted.standard_error, unadjusted.standard_error)
-    row = _with_runs(row, adjusted, options, layout=layout, uneven=uneven)
+    wide = over_runs(adjustment=adjustment, confidence=together).interval
+    row = _with_runs(row, adjusted, wide, options, layout=layout, uneven=uneven)
     return replace(row, variance_saved=saved, test=f"{row.test}, adjusted")
 
 
@@ -659,6 +753,7 @@ def _jackknife_row(
     run_ids: Sequence[Array],
     *,
     layout: str,
+    families: _Families,
     options: Options,
 ) -> Row:
     """One model against the baseline, from the metric's values without each group of users.
@@ -669,16 +764,15 @@ def _jackknife_row(
     differences = [model[r % len(model)] - baseline[r % len(baseline)] for r in range(n_runs)]
     model_mean, baseline_mean = mean_jackknife(model), mean_jackknife(baseline)
     mean_difference = mean_jackknife(differences)
-    estimate = mean_difference.estimate(options.confidence)
+    together = families.confidence(triple[2])
+    estimate, wide = (mean_difference.estimate(level) for level in (options.confidence, together))
     t = t_ratio(estimate.value, estimate.standard_error)
     model_variance, baseline_variance = model_mean.variance(), baseline_mean.variance()
     covariance = (model_variance + baseline_variance - (model_mean - baseline_mean).variance()) / 2.0
-    lift, lift_interval = fieller_lift(
-        model_mean.value,
-        baseline_mean.value,
-        (model_variance, covariance, baseline_variance),
-        model_mean.df,
-        options.confidence,
+    variances = model_variance, covariance, baseline_variance
+    (lift, lift_interval), (_, own_lift) = (
+        fieller_lift(model_mean.value, baseline_mean.value, variances, one.interval)
+        for one in (wide, estimate)
     )
     notes = tuple(f"{triple[2]}: {note}" for note in estimate.notes)
     if options.adjusts:
@@ -688,9 +782,11 @@ def _jackknife_row(
         value=model_mean.value,
         baseline_value=baseline_mean.value,
         difference=estimate.value,
-        interval=estimate.interval,
+        interval=wide.interval,
         relative=lift,
         relative_interval=lift_interval,
+        own_interval=estimate.interval,
+        own_relative_interval=own_lift,
         statistic=t,
         p_value=t_tail(t, mean_difference.df),
         adjusted_p=math.nan,
@@ -711,32 +807,43 @@ def _jackknife_row(
     baseline_per_run = np.array([baseline[r % len(baseline)].value for r in range(n_runs)])
     if layout == "folds":
         ids = [run_ids[r % len(run_ids)] for r in range(n_runs)]
-        runs = folds_of_users(
-            per_run.tolist(), baseline_per_run.tolist(), ids, options.test_over_train, options.confidence
+        runs, over_runs = (
+            folds_of_users(per_run.tolist(), baseline_per_run.tolist(), ids, options.test_over_train, level)
+            for level in (options.confidence, together)
         )
     else:
         # The variance between runs is added to that between users; their overlap counts twice, which is safe.
         shared = covariance - baseline_variance
         by_users = np.array([[mean_difference.variance(), shared], [shared, baseline_variance]])
         by_runs = np.cov(per_run, baseline_per_run) / n_runs
-        runs = run_result(
-            "users and runs added",
-            per_run,
-            [(by_users, mean_difference.df), (by_runs, n_runs - 1.0)],
-            variances=(float(by_users[0, 0]), float(by_runs[0, 0])),
-            n_users=row.n_cases,
-            confidence=options.confidence,
+        runs, over_runs = (
+            run_result(
+                "users and runs added",
+                per_run,
+                [(by_users, mean_difference.df), (by_runs, n_runs - 1.0)],
+                variances=(float(by_users[0, 0]), float(by_runs[0, 0])),
+                n_users=row.n_cases,
+                confidence=level,
+            )
+            for level in (options.confidence, together)
         )
-    return _with_runs(row, runs, options, layout=layout, uneven=len(model) != len(baseline))
+    uneven = len(model) != len(baseline)
+    return _with_runs(row, runs, over_runs.interval, options, layout=layout, uneven=uneven)
 
 
-def _with_runs(row: Row, runs: RunsResult, options: Options, *, layout: str, uneven: bool) -> Row:
-    """The row with test and interval over several runs, whose spread is part of the error.
+def _with_runs(
+    row: Row, runs: RunsResult, interval: Interval, options: Options, *, layout: str, uneven: bool
+) -> Row:
+    """The row with test and intervals over several runs, whose spread is part of the error.
 
-    Notes say which options several runs ignore; `uneven`: the two sides differ in their number of runs.
+    Notes say which options several runs ignore; `interval` is that of the family, `uneven`: the two sides
+    differ in their number of runs.
     """
     notes = runs.notes
-    changed = {"test": options.test != "t", "interval": options.interval not in (None, "t")}
+    changed = {
+        "test": options.test not in ("permutation", "t"),
+        "interval": options.interval not in (None, "t"),
+    }
     for name in (name for name, is_changed in changed.items() if is_changed):
         notes += (
             f"{name}={getattr(options, name)!r} is for users alone; several runs use a t-test over both",
@@ -752,19 +859,23 @@ def _with_runs(row: Row, runs: RunsResult, options: Options, *, layout: str, une
     row = _with_margin_tests(row, estimate, runs.df, options)
     shared = runs.baseline_covariance + runs.baseline_variance
     variance = runs.standard_error**2 + runs.baseline_covariance + shared
-    lift, lift_interval = fieller_lift(
-        row.baseline_value + runs.difference,
-        row.baseline_value,
-        (variance, shared, runs.baseline_variance),
-        runs.df,
-        options.confidence,
+    (lift, lift_interval), (_, own_lift) = (
+        fieller_lift(
+            row.baseline_value + runs.difference,
+            row.baseline_value,
+            (variance, shared, runs.baseline_variance),
+            one,
+        )
+        for one in (interval, runs.interval)
     )
     return replace(
         row,
         difference=runs.difference,
-        interval=runs.interval,
+        interval=interval,
         relative=lift,
         relative_interval=lift_interval,
+        own_interval=runs.interval,
+        own_relative_interval=own_lift,
         statistic=runs.difference / runs.standard_error if runs.standard_error > 0 else math.nan,
         p_value=runs.p_value,
         standard_error=runs.standard_error,
@@ -774,38 +885,27 @@ def _with_runs(row: Row, runs: RunsResult, options: Options, *, layout: str, une
     )
 
 
-def _adjusted_margin_p(results: Sequence[EquivalenceResult | None], correction: str) -> Float:
-    """Corrected p-values of equivalence over the same family; max-T falls back to Holm."""
-    if results[0] is None:
-        return np.ones(len(results))
-    p = np.array([1.0 if result is None else result.p_value for result in results])
-    return adjust(p, "holm" if correction == "max-t" else correction)
+def _adjust_by_draws(triples: Sequence[Triple], p_values: Float, draws: _Draws | None) -> Float:
+    """P-values of a family adjusted by max-T.
 
-
-def _adjust_family(
-    rows: Sequence[Row], in_draws: Sequence[Triple], max_t_p: Float | None, correction: str
-) -> Float:
-    """P-values adjusted over the family.
-
-    For max-T, `max_t_p` holds the adjusted p-values of the rows `in_draws`; `join_parts` adds the rows that
-    are not part of the maximum (metrics of the catalogue, and rows in which few units differ).
+    `join_parts` adds the rows that are not part of the maximum (metrics of the catalogue, and rows in which
+    few units differ).
     """
-    p_values = np.array([row.p_value for row in rows])
-    if correction != "max-t":
-        return adjust(p_values, correction)
-    drawn = {} if max_t_p is None else dict(zip(in_draws, max_t_p.tolist(), strict=True))
-    in_draws_p = np.array([drawn.get((row.model, row.baseline, row.metric), math.nan) for row in rows])
-    adjusted = join_parts(in_draws_p, p_values, ~np.isnan(in_draws_p) | np.isnan(p_values))
+    place = {} if draws is None else {triple: at for at, triple in enumerate(draws.triples)}
+    drawn = np.array([triple in place for triple in triples])
+    adjusted = np.full(len(triples), math.nan)
+    if draws is not None and drawn.any():
+        at = [place[triple] for triple in triples if triple in place]
+        adjusted[drawn] = step_down(draws.observed[at], draws.resampled[at])[1]
+    adjusted = join_parts(adjusted, p_values, ~np.isnan(adjusted) | np.isnan(p_values))
     # The draws may give a slightly smaller p than the chosen test; a correction must not lower p.
     at_least_raw: Float = np.maximum(adjusted, p_values)
     return at_least_raw
 
 
-def _model_pairs(names: list[str], baseline: Any) -> list[tuple[str, str]]:
+def _model_pairs(names: Sequence[str], baseline: Any) -> list[tuple[str, str]]:
     if len(names) < 2:
-        raise InputError(f"a comparison needs at least two models, got {names}.")
-    if baseline is None:
-        return [(second, first) for first, second in itertools.combinations(names, 2)]
+        raise InputError(f"a comparison needs at least two models, got {list(names)}.")
     try:
         is_known = baseline in dict.fromkeys(names)
     except TypeError:  # nothing that can be a name

@@ -21,14 +21,12 @@ from recsys.kernels.exact_sums import exact_sum
 from recsys.stats.pairing import (
     Aligned,
     Differences,
-    Levels,
     Sides,
     describe_missing,
     pair,
 )
-from recsys.stats.rare_values import FEW, common_value, count_differing, count_wins_and_losses
+from recsys.stats.rare_values import FEW, BoundedSample, common_value, count_differing, count_wins_and_losses
 from recsys.stats.resampling import (
-    BOOTSTRAP_FROM,
     Replicates,
     Resampler,
     Units,
@@ -37,6 +35,7 @@ from recsys.stats.resampling import (
     unit_keys,
     weighted_sums,
 )
+from recsys.stats.sign_flips import SignFlips
 from recsys.stats.spread import SummedSpread, powers_of
 from recsys.stats.sums import add_histograms, histogram_of
 from recsys.types import Array, Bool, Float, Histogram, Int
@@ -44,7 +43,7 @@ from recsys.types import Array, Bool, Float, Histogram, Int
 Triple = tuple[str, str, str]
 # A piece: the values of all models over the same cases, and those in which wins and losses are counted.
 Pieces = Callable[[Sequence[str]], Iterable[tuple[Aligned, Aligned]]]
-_MOST_LEVELS, _MOST_PAIRS = 1 << 16, 1 << 20  # distinct differences and pairs that are counted
+_MOST_LEVELS = 1 << 16  # distinct differences that are counted
 _KEPT_IDS = 1000
 
 
@@ -66,15 +65,12 @@ class PairedSums:
         self._sums = dict.fromkeys(("a", "b", "aa", "ab", "bb", "first", "second", "difference"), Fraction(0))
         self._ends = dict.fromkeys(("first", "second", "difference"), (math.inf, -math.inf))
         self._n_differing = 0
-        self._differing: tuple[Array, Float] | None = None  # ids and differences, while these are few
         self._head: Float = np.empty(0)
         self._levels: Histogram | None = histogram_of([self._head])
         self._powers = [Fraction(0)] * 4
         self._counts: Int = np.zeros(4, dtype=np.int64)  # wins, losses, not 0, not the common difference
-        self.wants_pairs = False
-        self._pairs: Histogram | None = histogram_of([self._head, self._head])
 
-    def add(self, first: Float, second: Float, ids: Array) -> None:
+    def add(self, first: Float, second: Float) -> None:
         """Add pairs, of which both sides have a value."""
         difference = first - second
         if not np.isfinite(difference).all():
@@ -90,14 +86,7 @@ class PairedSums:
         for name, column in (columns | {"a": a, "b": b, "aa": a * a, "ab": a * b, "bb": b * b}).items():
             self._sums[name] += exact_sum(column)
         self.n_cases += len(first)
-        differs = np.flatnonzero(difference)
-        if self._n_differing + len(differs) < BOOTSTRAP_FROM:
-            known_ids, known = (ids[:0], difference[:0]) if self._differing is None else self._differing
-            self._differing = (
-                np.concatenate([known_ids, ids[differs]]),
-                np.concatenate([known, difference[differs]]),
-            )
-        self._n_differing += len(differs)
+        self._n_differing += int(np.count_nonzero(difference))
         self._head = np.append(self._head, difference[: 2 * FEW + 1 - len(self._head)])
         if self._levels is not None:
             more = histogram_of([difference], _MOST_LEVELS)
@@ -122,14 +111,8 @@ class PairedSums:
                 out._sums[name] += Fraction(*ratio)
             for name, (least, most) in state["ends"].items():
                 out._ends[name] = min(out._ends[name][0], least), max(out._ends[name][1], most)
-        known = [state["differing"] for state in states if state["differing"] is not None]
-        if out._n_differing < BOOTSTRAP_FROM and known:
-            ids, differences = (np.concatenate(columns) for columns in zip(*known, strict=True))
-            order = np.argsort(ids, kind="stable")
-            out._differing = ids[order], differences[order]
         out._head = np.concatenate([state["head"] for state in states])[: 2 * FEW + 1]
         out._levels = add_histograms([state["levels"] for state in states], _MOST_LEVELS)
-        out.wants_pairs = first["wants_pairs"]
         out.take_looks(states)
         return out
 
@@ -138,7 +121,6 @@ class PairedSums:
         powers = zip(*(state["powers"] for state in states), strict=True)
         self._powers = [sum((Fraction(*ratio) for ratio in ratios), Fraction(0)) for ratios in powers]
         self._counts = np.sum([state["counts"] for state in states], axis=0)
-        self._pairs = add_histograms([state["pairs"] for state in states], _MOST_PAIRS)
 
     @property
     def is_known(self) -> bool:
@@ -147,7 +129,7 @@ class PairedSums:
 
     @property
     def needs_second_look(self) -> bool:
-        return not self.is_known or self.wants_pairs
+        return not self.is_known
 
     def look_again(self, first: Float, second: Float) -> None:
         """Add up what needs the mean to be known."""
@@ -163,9 +145,6 @@ class PairedSums:
                 for common in (0.0, common_value(self._head))
             )
             self._counts += [n_above, n_below, n_not_zero, n_uncommon]
-        if self.wants_pairs:
-            more = histogram_of([first, second], _MOST_PAIRS)
-            self._pairs = add_histograms([self._pairs, more], _MOST_PAIRS)
 
     def _size(self, name: str) -> float:
         """The largest magnitude in a column."""
@@ -199,37 +178,39 @@ class PairedSums:
                 variances |= dict.fromkeys(gone, variances[gone[0]] * 0.0)
         return Sides(first, second, (variances["aa"], variances["ab"], variances["bb"]), n - 1.0)
 
-    def values_seen(self) -> Float:
-        return np.concatenate([side.means for side in self.pair_levels()])
+    def ends_seen(self) -> tuple[float, float]:
+        lows, highs = zip(*(self._ends[name] for name in ("first", "second")), strict=True)
+        return min(lows), max(highs)
 
-    def differing(self) -> tuple[Array, Float]:
-        """Ids and differences of the cases that differ, which must be fewer than 60."""
-        if self._differing is None or self._n_differing >= BOOTSTRAP_FROM:
-            raise NoRowsError("a permutation of so many differences")
-        return self._differing
-
-    def levels(self) -> Levels:
+    def levels(self) -> tuple[Float, Float]:
+        """The distinct differences, and how often each occurs."""
         if self._levels is None:
-            raise NoRowsError("a bound that allows for rare differences")
-        return Levels(self._levels.rows[:, 0], None, self._levels.counts.astype(np.float64))
+            raise NoRowsError("a number that single differences decide")
+        return self._levels.rows[:, 0], self._levels.counts.astype(np.float64)
 
-    def pair_levels(self) -> tuple[Levels, Levels]:
-        if self._pairs is None or not self.wants_pairs:
-            raise NoRowsError("a bound that allows for rare differences")
-        counts = self._pairs.counts.astype(np.float64)
-        first, second = self._pairs.rows.T
-        return Levels(first, None, counts), Levels(second, None, counts)
+    def bounded(self) -> BoundedSample:
+        if self._levels is None:
+            ends, spread = np.array(self._ends["difference"]), self.spread()
+            return BoundedSample(ends, np.empty(0), known=spread.moments())
+        values, counts = self.levels()
+        return BoundedSample.of(values, None, counts)
+
+    def flips(self) -> SignFlips:
+        if self._levels is None:
+            return SignFlips(self.spread().moments(), None)
+        values, counts = self.levels()
+        return SignFlips.of(values, None, counts)
 
     def count_differing(self) -> tuple[int, int]:
         if self._levels is None:
             return int(self._counts[2]), int(self._counts[3])
-        means, _, counts = self.levels()
+        means, counts = self.levels()
         return count_differing(means, 0.0, counts), count_differing(means, None, counts)
 
     def wins_ties_losses(self, dead_zone: float = 0.0) -> tuple[int, int, int]:
         n_above, n_below = self._counts[:2].tolist()
         if self._levels is not None:
-            means, _, counts = self.levels()
+            means, counts = self.levels()
             n_above, n_below = count_wins_and_losses(means, dead_zone, counts)
         return n_above, self.n_cases - n_above - n_below, n_below
 
@@ -307,23 +288,15 @@ class SumsOfPieces:
     def _add(sums: PairedSums, aligned: Aligned, triple: Triple) -> None:
         both, n_unpaired = aligned.paired(*triple)
         sums.n_unpaired += n_unpaired
-        sums.add(*_sides(aligned, triple, both), aligned.ids[both])
+        sums.add(*_sides(aligned, triple, both))
 
-    def look_again(self, wants_pairs: Sequence[Triple] = ()) -> None:
-        """A second pass for what the first could not tell; `wants_pairs`: both sides of rare differences.
-
-        Raises:
-            NoRowsError: there are too many distinct pairs.
-        """
-        for triple in wants_pairs:
-            self.values[triple].wants_pairs = True
+    def look_again(self) -> None:
+        """A second pass for what the first could not tell."""
         triples = [
             t for t in self.values if self.values[t].needs_second_look or self.counted[t].needs_second_look
         ]
         if triples:
             self._look_at(triples)
-        for triple in wants_pairs:
-            self.values[triple].pair_levels()
 
     def _look_at(self, triples: Sequence[Triple]) -> None:
         """Show the pieces once more to the sums that need it."""
@@ -387,17 +360,6 @@ class SummedRows:
 
     def few_differ(self, fewer_than: int) -> Bool:
         return Units.few_differ(self, fewer_than)  # type: ignore[arg-type]
-
-    def take_rows(self, rows: Bool) -> Units:
-        """Some of the rows, of which few units differ: these units alone."""
-        chosen = [
-            row.differing() for row, is_chosen in zip(self._rows, rows.tolist(), strict=True) if is_chosen
-        ]
-        ids = np.unique(np.concatenate([own for own, _ in chosen]))
-        totals = np.zeros((len(chosen), len(ids)))
-        for row, (own, differences) in zip(totals, chosen, strict=True):
-            row[np.searchsorted(ids, own)] = differences
-        return Units(unit_keys(ids), totals, np.ones_like(totals))
 
     def replicate(self, resampler: Resampler) -> Replicates:
         """The bootstrap of all rows, in another pass: Poisson weights are drawn for each unit by itself."""

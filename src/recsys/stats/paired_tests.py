@@ -33,7 +33,6 @@ from recsys.stats.inference_results import (
     check_alternative,
     check_confidence,
     is_number,
-    notes_only,
     t_interval,
     t_ratio,
     t_tail,
@@ -59,19 +58,17 @@ from recsys.stats.resampling import (
     Units,
     bernoulli_signs,
     check_resamples,
-    flip_sums,
     replicate,
     seed_from_rng,
     tail_words,
 )
+from recsys.stats.sign_flips import METHOD as FLIPS
 from recsys.stats.spread import SummedSpread, UnitSpread, ValueSpread, t_statistic
 from recsys.types import Bool, Float
 
 # From this sample size on, rank tests reject because of asymmetry rather than a better mean.
 LARGE_SAMPLE = 500
 _ALPHA = 0.05  # where a rank test and a test of the mean are said to disagree
-# 2 ** 19 sums take a few hundredths of a second; with more units that differ, signs are sampled.
-EXACT_FLIPS = 19
 EXACT_WILCOXON = 50
 EQUAL_WITHIN = 1e-12  # of the largest difference: what float64 makes of equal differences
 RANK_NOTE = (
@@ -118,70 +115,24 @@ def paired_t(
 
 
 def sign_flip(
-    differences: Differences | npt.ArrayLike,
+    differences: Paired | npt.ArrayLike,
     *,
     alternative: Alternative = "two-sided",
-    n_resamples: int = 10_000,
-    rng: Rng = 0,
+    confidence: float = 0.95,
 ) -> TestResult:
-    """Permutation test that swaps the two sides of each unit; exact for few units, never p = 0 otherwise.
+    """Permutation test that swaps the two sides of each unit, and the interval of means it does not reject.
 
     The null hypothesis is that the two sides are exchangeable, so that differences are symmetric around zero.
+    Nothing is drawn: p is that of all signs, exactly where few units differ (see `sign_flips`).
+
+    >>> sign_flip([0.5, 0.5, 0.25, 0.5, 0.25, 1.0]).p_value
+    0.03125
     """
-    check_alternative(alternative)
-    d = as_differences(differences)
-    units = d.units()
-    present = units.weights[0] != 0
-    totals = units.totals[:, present]
-    spread = ValueSpread(totals[0])
-    notes = d.notes + spread_notes(spread) + (skew_notes(spread, alternative) or tail_notes(d.spread()))
-    ((p, method),) = flip_tests(
-        Units(units.keys[present], totals, units.weights[:, present]),
-        Resampler(units.keys[present], n_resamples, seed_from_rng(rng)),
-        alternative,
-    )
-    mean = float(units.estimates()[0])
-    return TestResult(method, mean, mean, p, totals.shape[1], alternative, notes=notes)
-
-
-def flip_tests(
-    units: Units, resampler: Resampler, alternative: Alternative = "two-sided"
-) -> list[tuple[float, str]]:
-    """P-value and method of the sign-flip test of each row, with all signs if few units differ."""
-    exact = units.n_differing() <= EXACT_FLIPS
-    sampled = iter(resampler.flipped(units.totals[~exact]) if not exact.all() else ())
-    return [
-        (flip_p(flip_sums(totals), totals, alternative, exact=True), "sign-flip permutation (exact)")
-        if all_signs
-        else (
-            flip_p(next(sampled), totals, alternative),
-            f"sign-flip permutation ({resampler.n_resamples} draws)",
-        )
-        for all_signs, totals in zip(exact, units.totals, strict=True)
-    ]
-
-
-def flip_p(
-    sums: Float, totals: Float, alternative: Alternative = "two-sided", *, exact: bool = False
-) -> float:
-    """P-value of one row of totals, from its sums under random signs, or under all signs if `exact`."""
-    # Sums that are equal but for rounding must count as equal.
-    slack = 1e-12 * float(np.abs(totals).sum())
-    return _permutation_p(sums, float(totals.sum()), slack, alternative, exact=exact)
-
-
-def _permutation_p(
-    permuted: Float, observed: float, slack: float, alternative: Alternative, *, exact: bool
-) -> float:
-    """The share of permutations at least as extreme as the observed value; random ones are never at p = 0."""
-    if alternative == "greater":
-        is_extreme = permuted >= observed - slack
-    elif alternative == "less":
-        is_extreme = permuted <= observed + slack
-    else:
-        is_extreme = np.abs(permuted) >= abs(observed) - slack
-    count, n = int(np.count_nonzero(is_extreme)), len(permuted)
-    return count / n if exact else (1.0 + count) / (1.0 + n)
+    d = as_paired(differences)
+    spread, flips = d.spread(), d.flips()
+    notes = d.notes + spread_notes(spread) + (skew_notes(spread, alternative) or tail_notes(spread))
+    interval, p, mean = flips.interval(confidence, alternative), flips.p_value(alternative), spread.mean
+    return TestResult(FLIPS, mean, mean, p, spread.n, alternative, interval, notes=notes)
 
 
 def skew_notes(spread: ValueSpread | SummedSpread, alternative: Alternative = "two-sided") -> tuple[str, ...]:
@@ -201,9 +152,7 @@ def skew_notes(spread: ValueSpread | SummedSpread, alternative: Alternative = "t
         )
         differing = spread.n_differing
         if differing < BOOTSTRAP_FROM and 2 * differing <= spread.n:
-            text += (
-                f"{differing_words(differing, spread.n)}, too few for a bootstrap: prefer test='permutation'"
-            )
+            text += f"{differing_words(differing, spread.n)}, too few for a bootstrap"
         else:
             text += "prefer the studentised bootstrap"
         return (caution(SkewWarning, text),)
@@ -391,7 +340,7 @@ def bootstrap_test(
     """Studentised or BCa bootstrap of the mean difference; the test is the inversion of the interval.
 
     If most units do not differ and fewer than 60 do, bootstraps reject too often: the test is then that of
-    sign flips, with the interval of the t-test, and a note says so.
+    sign flips, and a note says so.
     """
     check_choice("bootstrap test", method, ("studentised", "bca"))
     d = as_differences(differences)
@@ -399,15 +348,9 @@ def bootstrap_test(
     present = units.weights[0] != 0
     units = Units(units.keys[present], units.totals[:, present], units.weights[:, present])
     if units.few_differ(BOOTSTRAP_FROM)[0]:
-        flips = sign_flip(d, alternative=alternative, n_resamples=n_resamples, rng=rng)
-        with notes_only():
-            t = paired_t(d, confidence=confidence)
-        return replace(
-            flips,
-            statistic=t.statistic,
-            interval=t.interval,
-            notes=(*flips.notes, too_sparse_note(units)),
-        )
+        flips = sign_flip(d, alternative=alternative, confidence=confidence)
+        statistic = t_statistic(d.spread())[2]
+        return replace(flips, statistic=statistic, notes=(*flips.notes, too_sparse_note(units)))
     spread = d.spread()
     notes = d.notes + spread_notes(spread) + tail_notes(spread)
     replicates = replicate(units, Resampler(units.keys, n_resamples, seed_from_rng(rng)))
@@ -427,7 +370,7 @@ def too_sparse_note(units: Units | SummedRows, row: int = 0) -> str:
     differing = differing_words(int(units.n_differing()[row]), int(units.n_units()[row]))
     return caution(
         SmallSampleWarning,
-        f"{differing}, too few for a bootstrap: p is that of sign flips, and the interval is not resampled",
+        f"{differing}, too few for a bootstrap: p and interval are those of sign flips",
     )
 
 
@@ -464,7 +407,15 @@ def statistic_permutation(
             for swap in block
         ]
     )
-    p = _permutation_p(permuted, observed, 1e-12 * abs(observed), alternative, exact=exact)
+    slack = 1e-12 * abs(observed)  # values that are equal but for rounding are equal
+    if alternative == "greater":
+        is_extreme = permuted >= observed - slack
+    elif alternative == "less":
+        is_extreme = permuted <= observed + slack
+    else:
+        is_extreme = np.abs(permuted) >= abs(observed) - slack
+    count = int(np.count_nonzero(is_extreme))
+    p = count / len(permuted) if exact else (1.0 + count) / (1.0 + len(permuted))
     name = f"paired permutation ({'exact' if exact else f'{n_resamples} draws'})"
     return TestResult(name, float(d.values.mean()), observed, p, n, alternative, notes=notes)
 
@@ -515,7 +466,7 @@ def _one_sided_p(mean: float, bound: float, error: float, df: float, alternative
     return t_tail(t_ratio(mean - bound, error), df, alternative)
 
 
-def rare_mean_test(
+def bounded_mean_test(
     differences: Paired,
     c: float,
     bounds: tuple[float, float],
@@ -524,12 +475,10 @@ def rare_mean_test(
     confidence: float = 0.95,
     n_differing: int | None = None,
 ) -> TestResult | None:
-    """One-sided test of a mean against `c` where that of t does not hold; None where it does.
+    """One-sided test of a mean against `c` that allows for differences that were not seen: Gaffke's bound.
 
-    It does not hold where fewer than 20 units differ, and where large differences on the other side of the
-    mean are so rare that skewness moves the level by more than a tenth of 5 %. Gaffke's bound then allows for
-    differences that were not seen, anywhere within `bounds`. Few differences without an end to their range
-    show nothing: p is NaN.
+    None where the end of their range is not known and enough units differ for t. Few differences without an
+    end to their range show nothing: p is NaN.
 
     Args:
         differences: paired values.
@@ -539,39 +488,27 @@ def rare_mean_test(
         confidence: of the bound.
         n_differing: how many units differ, if not all with a difference that is not 0.
     """
-    spread = differences.spread()
-    n = spread.n
+    notes: tuple[str, ...] = ()
+    n, mean = differences.spread().n, differences.estimate()
     differing, n_uncommon = differences.count_differing()
     differing = differing if n_differing is None else n_differing
-    end, sign = (bounds[0], 1.0) if alternative == "greater" else (bounds[1], -1.0)
-    alpha = 1.0 - confidence
-    mean, few = differences.estimate(), min(differing, n_uncommon) < FEW
-    notes: tuple[str, ...] = ()
-    if not few:
-        # The first Edgeworth term, as in the warning of skewness.
-        squares, cubes, _ = spread.skewness()
-        if math.isinf(end) or -0.11 * sign * cubes < 0.005 * squares**1.5:
-            return None
-        words = f"large {'losses' if sign > 0 else 'gains'} are rare"
-        notes = (f"{words}: the bound allows for those that were not seen",)
-    elif math.isinf(end):
-        if 2 * min(differing, n_uncommon) > n:
+    few = min(differing, n_uncommon) < FEW
+    if math.isinf(bounds[0] if alternative == "greater" else bounds[1]):
+        if not few or 2 * min(differing, n_uncommon) > n:
             return None
         words = "the range of the metric is not known, so nothing bounds what was not seen"
         nothing = Interval(-math.inf, math.inf, confidence, METHOD)
-        notes = (f"{differing_words(differing, n)}: {words}",)
+        notes += (f"{differing_words(differing, n)}: {words}",)
         return TestResult(METHOD, mean, math.nan, math.nan, n, alternative, nothing, notes=notes)
-    means, weights, counts = differences.levels()
-    p = mean_p(means, c, *bounds, alternative, weights=weights, counts=counts)
-    interval = mean_bounds(
-        means, *bounds, confidence, alternative=alternative, weights=weights, counts=counts
-    )
+    sample = differences.bounded()
+    p = mean_p(sample, c, *bounds, alternative)
+    interval = mean_bounds(sample, *bounds, confidence, alternative=alternative)
     if few:
         words = f"{differing_words(differing, n)}: the bound allows for what was not seen"
-        if p > alpha:
-            needed = units_needed(means, c, *bounds, alternative, alpha=alpha, weights=weights, counts=counts)
+        if p > 1.0 - confidence:
+            needed = units_needed(sample, c, *bounds, alternative, alpha=1.0 - confidence)
             words = few_differ_words(differing, n, needed)
-        notes = (words,)
+        notes += (words,)
     return TestResult(METHOD, mean, math.nan, p, n, alternative, interval, notes=notes)
 
 
@@ -584,8 +521,9 @@ def equivalence(
 ) -> EquivalenceResult:
     """TOST of whether the mean difference lies inside the margin; its interval has confidence 1 - 2 alpha.
 
-    `bounds` are the least and the greatest difference. Where fewer than 20 units differ, they take the place
-    of the t distribution (see `rare_mean_test`), and without them nothing is shown.
+    `bounds` are the least and the greatest difference, so that the test allows for differences that were not
+    seen (see `bounded_mean_test`). Without them it is that of t, and where fewer than 20 units differ nothing
+    is shown.
 
     >>> ties = np.repeat([0.0, 1.0, -1.0], [1997, 2, 1])
     >>> equivalence(ties, 0.01, bounds=(-1, 1)).p_value < 0.001, equivalence(ties, 0.01).p_value
@@ -600,13 +538,13 @@ def equivalence(
 def allow_for_unseen(
     result: EquivalenceResult, differences: Paired, bounds: tuple[float, float], confidence: float
 ) -> EquivalenceResult:
-    """The result with p-values and bounds that hold where few units differ; unchanged where many do."""
+    """The result with p-values and bounds that allow for what was not seen; unchanged without a range."""
     low, high = result.margin
     above = below = None
     if math.isfinite(low):
-        above = rare_mean_test(differences, low, bounds, "greater", confidence=confidence)
+        above = bounded_mean_test(differences, low, bounds, "greater", confidence=confidence)
     if math.isfinite(high):
-        below = rare_mean_test(differences, high, bounds, "less", confidence=confidence)
+        below = bounded_mean_test(differences, high, bounds, "less", confidence=confidence)
     if above is None and below is None:
         return result
     p_above, p_below, least, most = (

@@ -15,21 +15,11 @@ import numpy.typing as npt
 
 from recsys.errors import ColumnError, IdTypeError, InputError
 from recsys.stats.inference_results import UnpairedWarning, caution, to_floats
-from recsys.stats.rare_values import count_differing, count_wins_and_losses
+from recsys.stats.rare_values import BoundedSample, count_differing, count_wins_and_losses
 from recsys.stats.resampling import Units, Words, collapse, unit_keys
+from recsys.stats.sign_flips import SignFlips
 from recsys.stats.spread import UnitSpread
 from recsys.types import Array, Bool, Float, PerCase
-
-
-class Levels(NamedTuple):
-    """The mean differences of units, their weights if these are not the same, how many units each stands for.
-
-    Without `counts`, each stands for one.
-    """
-
-    means: Float
-    weights: Float | None = None
-    counts: Float | None = None
 
 
 class Sides(NamedTuple):
@@ -92,19 +82,23 @@ class Differences:
     def side_estimates(self) -> Sides:
         return side_estimates(self.sides())
 
-    def values_seen(self) -> Float:
-        """Every value of either side."""
-        return np.concatenate([self.first, self.second])
+    def ends_seen(self) -> tuple[float, float]:
+        """The least and the greatest value of either side."""
+        sides = self.first, self.second
+        return min(float(side.min()) for side in sides), max(float(side.max()) for side in sides)
 
-    def levels(self) -> Levels:
+    def bounded(self) -> BoundedSample:
+        """The differences as bounds of their mean see them."""
         units = self.units()
-        return Levels(units.means(), _uneven_weights(units))
+        return BoundedSample.of(units.means(), _uneven_weights(units))
 
-    def pair_levels(self) -> tuple[Levels, Levels]:
-        """Both sides of each unit."""
-        sides = self.sides()
-        weights = _uneven_weights(sides)
-        return Levels(sides.means(0), weights), Levels(sides.means(1), weights)
+    def flips(self) -> SignFlips:
+        """The differences as the sign-flip test sees them."""
+        units = self.units()
+        weights = _uneven_weights(units)
+        if weights is None:
+            return SignFlips.of(units.means())
+        return SignFlips.of(units.totals[0, units.weights[0] != 0], weights)
 
     def count_differing(self) -> tuple[int, int]:
         """How many units differ, and how many have another than the common difference (see `rare_values`)."""

@@ -1,9 +1,10 @@
-"""The mean of values of which few differ from the common one: bounds and p-values that allow for the unseen.
+"""Bounds and p-values of a mean that allow for units that were not seen.
 
-A mean of 1,000 zeros and 3 ones is not normal, and its standard error is that of 3 users: what matters is how
-many units differ. If the range of the values is known, Gaffke's bound needs no such assumption. It adds one
-unseen unit at the end of the range, gives every unit a random share of the whole, and takes a quantile of the
-mean: with independent standard exponentials E, the alpha quantile of
+A mean of 1,000 zeros and 3 ones is not normal, and its standard error is that of 3 users; a mean of many
+small differences can hide a loss so rare that no user of the sample had it. If the range of the values is
+known, Gaffke's bound needs no such assumption. It adds one unseen unit at the end of the range, gives every
+unit a random share of the whole, and takes a quantile of the mean: with independent standard exponentials E,
+the alpha quantile of
 
     (sum E_i x_i + E_0 low) / (sum E_i + E_0)
 
@@ -14,31 +15,36 @@ distribution on a known range is known to break it (Gaffke 2005; Learned-Miller 
 
 Units are users or clusters. A unit that weighs more has a larger share. The unseen one weighs
 sum w^3 / sum w^2, as much as the units that make up the spread: units that weigh more may have other values.
+
+The chance that sum E_i (x_i - c) is not positive comes from its first four moments where many units decide
+(Cornish and Fisher), else from an integral where there are few levels, else from a saddlepoint (Lugannani and
+Rice); the error of the bound is at most 1.4% of its own standard deviation in the worlds that were tried.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
+from recsys.errors import NoRowsError
 from recsys.stats.inference_results import (
     Alternative,
     Interval,
     check_alternative,
     check_confidence,
 )
-from recsys.types import Float
+from recsys.stats.moments import Moments
+from recsys.types import Float, cached_property
 
 # With fewer units that differ, a mean is not normal however many units there are.
 FEW = 20
 METHOD = "Gaffke"
-# Weighted exponentials of more units with one value are summed as one gamma variable of the same two moments.
-_MANY = 50
-# Of more units with values of their own, the lighter ones are summed as two, above and below the mean.
-_HEAVY = 64
+# Skewness^2 + kurtosis up to which four moments give the bound to a thousandth of its standard deviation.
+_SMOOTH = 0.01
+# The integral over more levels takes longer than a saddlepoint, and is no closer.
+_MOST_LEVELS = 64
 _STEP, _REACH, _TILT = 1.0 / 12.0, 30.0, math.pi / 8.0
 
 
@@ -102,7 +108,7 @@ def few_differ(values: Float, common: float | None = None, counts: Float | None 
 
 
 def mean_p(
-    values: Float,
+    values: Float | BoundedSample,
     c: float,
     low: float,
     high: float,
@@ -120,7 +126,7 @@ def mean_p(
     (0.125, 0.0625)
     """
     check_alternative(alternative)
-    sample = _Sample.of(values, weights, counts)
+    sample = BoundedSample.of(values, weights, counts)
     above = below = 1.0
     if alternative != "less":
         above = sample.p_above(c, low)
@@ -130,7 +136,7 @@ def mean_p(
 
 
 def mean_bounds(
-    values: Float,
+    values: Float | BoundedSample,
     low: float,
     high: float,
     confidence: float = 0.95,
@@ -151,14 +157,14 @@ def mean_bounds(
     check_alternative(alternative)
     check_confidence(confidence)
     alpha = (1.0 - confidence) / (2.0 if alternative == "two-sided" else 1.0)
-    sample = _Sample.of(values, weights, counts)
+    sample = BoundedSample.of(values, weights, counts)
     least = -math.inf if alternative == "less" else sample.lower_bound(low, alpha)
     most = math.inf if alternative == "greater" else -sample.negative().lower_bound(-high, alpha)
     return Interval(least, most, confidence, METHOD)
 
 
 def units_needed(
-    values: Float,
+    values: Float | BoundedSample,
     c: float,
     low: float,
     high: float,
@@ -176,8 +182,9 @@ def units_needed(
     2000
     """
     check_alternative(alternative)
-    sample, differing = _Sample.of(values, weights, counts), count_differing(values, counts=counts)
-    n = len(values) if counts is None else round(float(counts.sum()))
+    sample = BoundedSample.of(values, weights, counts).levels
+    differing = count_differing(sample.values, counts=sample.counts)
+    n = round(float(sample.counts.sum()))
     if alternative == "two-sided":
         alternative, alpha = "greater" if sample.mean > c else "less", alpha / 2.0
     if alternative == "less":
@@ -187,7 +194,7 @@ def units_needed(
     step = max(differing, 1)  # whole units that differ, or whole samples where none does
 
     def is_enough(times: int) -> bool:
-        return replace(sample, counts=sample.counts * times / step).p_above(c, low) <= alpha
+        return replace(sample, counts=sample.counts * (times / step)).p_above(c, low) <= alpha
 
     few, many = 0, step
     while not is_enough(many):
@@ -200,67 +207,20 @@ def units_needed(
     return math.ceil(many * n / step)
 
 
-def lift_bounds(
-    first: Float,
-    second: Float,
-    low: float,
-    high: float,
-    confidence: float = 0.95,
-    *,
-    weights: Float | None = None,
-    counts: Float | None = None,
-) -> Interval:
-    """Interval of mean(first) / mean(second) - 1 for paired values of at least 0, `low` to `high`.
-
-    It holds the lifts L at which a mean of 0 of first - (1 + L) second is not rejected, so it excludes 0
-    exactly if `mean_bounds` of the differences does. Without a bound where the range is not known. `counts`
-    as in `mean_bounds`.
-    """
-    from scipy.optimize import brentq
-
-    check_confidence(confidence)
-    alpha = (1.0 - confidence) / 2.0
-    # Pairs of values that are the same are grouped once, as complex numbers, not at every lift.
-    pairs = _Sample.of(first + 1j * second, weights, counts)
-    base = pairs.mean.imag
-    if not (base > 0 and low >= 0 and math.isfinite(high)):
-        return Interval(-math.inf, math.inf, confidence, METHOD)
-    seen = pairs.mean.real / base  # the ratio, which is 1 plus the lift
-    pairs = pairs.ordered(pairs.values.real - seen * pairs.values.imag)
-
-    def p_above(ratio: float) -> float:
-        rest = replace(pairs, values=pairs.values.real - ratio * pairs.values.imag)
-        return rest.p_above(0.0, low - ratio * high)
-
-    def p_below(ratio: float) -> float:
-        rest = replace(pairs, values=ratio * pairs.values.imag - pairs.values.real)
-        return rest.p_above(0.0, ratio * low - high)
-
-    least, most = 0.0, max(2.0 * seen, 1.0)
-    if seen > 0:
-        least = float(brentq(lambda ratio: p_above(ratio) - alpha, 0.0, seen, rtol=1e-9))
-    while p_below(most) > alpha:
-        most *= 2.0
-        if most > 1e12:
-            return Interval(least - 1.0, math.inf, confidence, METHOD)
-    most = float(brentq(lambda ratio: p_below(ratio) - alpha, seen, most, rtol=1e-9))
-    return Interval(least - 1.0, most - 1.0, confidence, METHOD)
-
-
 def few_differ_words(n_differing: int, n: int, needed: int | None, noun: str = "user") -> str:
-    """That nothing can be concluded from so few, and about how many more units it would take.
+    """How many differ, and about how many more units like those seen it would take to show something.
 
     >>> few_differ_words(3, 1000, 2000)
-    '3 of 1,000 users differ: nothing can be concluded yet; about 1,000 more would be needed'
+    '3 of 1,000 users differ; about 1,000 more like these would be needed'
     >>> few_differ_words(0, 30, None)
-    'none of 30 users differs: nothing can be concluded yet'
+    'none of 30 users differs'
     """
-    words = f"{differing_words(n_differing, n, noun)}: nothing can be concluded yet"
+    words = differing_words(n_differing, n, noun)
     if needed is None or needed <= n:
         return words
     more = needed - n
     unit = 10 ** max(0, len(str(more)) - 2)
-    return f"{words}; about {math.ceil(more / unit) * unit:,} more would be needed"
+    return f"{words}; about {math.ceil(more / unit) * unit:,} more like these would be needed"
 
 
 def differing_words(n_differing: int, n: int, noun: str = "user") -> str:
@@ -275,82 +235,149 @@ def differing_words(n_differing: int, n: int, noun: str = "user") -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class _Sample:
-    """Values, the weight of a unit that has them, how many such units there are; the unseen unit's weight.
+class BoundedSample:
+    """Values of units, how many units have each, and the weight of such a unit (1 by default).
 
-    Those that move the mean most come first.
+    Where they are too many to be known, `values` are the least and the greatest, and `known` their moments.
     """
 
     values: Float
-    weights: Float
     counts: Float
-    unseen: float = 1.0
+    weights: Float | None = None
+    known: Moments | None = None
 
     @staticmethod
-    def of(values: Float, weights: Float | None = None, times: Float | None = None) -> _Sample:
-        """The sample of values that occur so many `times`, once by default."""
-        w = np.ones(len(values)) if weights is None else weights
-        c = np.ones(len(values)) if times is None else times
-        values, w, c = values[w > 0], w[w > 0], c[w > 0]
-        levels, level = np.unique(values, return_inverse=True)
-        sizes = np.bincount(level, c)
-        many = 0 if weights is None else _MANY
-        merged, single = sizes > many, (sizes <= many)[level]
-        total, square = np.bincount(level, c * w), np.bincount(level, c * w * w)
-        all_values = np.concatenate([levels[merged], values[single]])
-        shares = np.concatenate([(square / total)[merged], w[single]])
-        counts = np.concatenate([(total**2 / square)[merged], c[single]])
-        sample = _Sample(all_values, shares, counts, float(c @ w**3 / (c @ w**2)))
-        return sample.ordered(all_values - sample.mean)
+    def of(
+        values: Float | BoundedSample, weights: Float | None = None, counts: Float | None = None
+    ) -> BoundedSample:
+        """The sample of values that occur so often, once by default."""
+        if isinstance(values, BoundedSample):
+            return values
+        times = np.ones(len(values)) if counts is None else counts
+        if weights is None:
+            return BoundedSample(values, times)
+        present = weights > 0
+        return BoundedSample(values[present], times[present], weights[present])
 
-    def ordered(self, distances: Float) -> _Sample:
-        """The sample with those first that move the mean most, by their distances from it."""
-        order = np.argsort(-np.abs(self.weights * distances), kind="stable")
-        return replace(
-            self, values=self.values[order], weights=self.weights[order], counts=self.counts[order]
-        )
+    @cached_property
+    def moments(self) -> Moments:
+        if self.known is not None:
+            return self.known
+        totals = self.values if self.weights is None else self.weights * self.values
+        return Moments.of(totals, self.weights, self.counts)
 
     @property
-    def mean(self) -> Any:
-        totals = self.weights * self.counts
-        return (totals * self.values).sum() / totals.sum()
+    def unseen(self) -> float:
+        """The weight of the unseen unit."""
+        return self.moments.terms[2][3] / self.moments.terms[1][2]
 
-    def negative(self) -> _Sample:
-        return replace(self, values=-self.values)
+    @cached_property
+    def levels(self) -> BoundedSample:
+        """The same with each value once, if all units weigh the same."""
+        if self.known is not None:
+            raise NoRowsError("a bound that few values decide")
+        if self.weights is not None:
+            return self
+        values, level = np.unique(self.values, return_inverse=True)
+        return BoundedSample(values, np.asarray(np.bincount(level.ravel(), self.counts), dtype=np.float64))
+
+    @property
+    def mean(self) -> float:
+        return self.moments.mean
+
+    def negative(self) -> BoundedSample:
+        known = None if self.known is None else self.known.negative()
+        return replace(self, values=-self.values, known=known)
 
     def p_above(self, c: float, low: float) -> float:
         """P-value of "the mean is at most c": that the mean with random shares is at most c."""
+        from scipy.special import ndtr
+
         low = min(low, float(self.values.min()))
-        if low == -math.inf:
-            return 1.0
-        scales, counts = self.weights * (self.values - c), self.counts
-        rest, sizes = scales[_HEAVY:], counts[_HEAVY:]
-        scales, counts = scales[:_HEAVY], counts[:_HEAVY]
-        for side in (rest > 0, rest < 0):
-            if side.any():
-                total, square = rest[side] @ sizes[side], rest[side] ** 2 @ sizes[side]
-                scales, counts = np.append(scales, square / total), np.append(counts, total**2 / square)
-        return _chance_not_positive(np.append(scales, self.unseen * (low - c)), np.append(counts, 1.0))
+        return 1.0 if low == -math.inf else float(ndtr(self._z_above(c, low)))
+
+    def _z_above(self, c: float, low: float) -> float:
+        """The normal quantile of that p-value."""
+        from scipy.special import ndtri
+
+        unseen = self.unseen * (low - c)
+        first, second, third, fourth = (
+            seen + unseen**power for power, seen in enumerate(self.moments.sums(c), 1)
+        )
+        skewness, kurtosis = (
+            (2.0 * third / second**1.5, 6.0 * fourth / second**2) if second > 0.0 else (math.inf, 0.0)
+        )
+        if skewness**2 + kurtosis <= _SMOOTH:
+            x = -first / math.sqrt(second)
+            bend = (x * x - 1.0) * skewness / 6.0 + (x**3 - 3.0 * x) * kurtosis / 24.0
+            return x - bend + (4.0 * x**3 - 7.0 * x) * skewness**2 / 36.0
+        own = self.levels
+        scales = own.values - c if own.weights is None else own.weights * (own.values - c)
+        scales, counts = np.append(scales, unseen), np.append(own.counts, 1.0)
+        if len(scales) <= _MOST_LEVELS:
+            return float(ndtri(_chance_not_positive(scales, counts)))
+        return _saddlepoint_z(scales, counts)
 
     def lower_bound(self, low: float, alpha: float) -> float:
+        """The alpha quantile of the mean with random shares."""
         from scipy.optimize import brentq
+        from scipy.special import betaincinv, ndtri
 
         least, most = float(self.values.min()), float(self.values.max())
         low = min(low, least)
         if low == -math.inf or most <= low:
             return low
-        # The bound lies within a few standard errors of the mean; far from it the chance is flat.
-        mean, shares = float(self.mean), self.weights * self.counts
-        spread = float((self.weights * shares * (self.values - mean) ** 2).sum())
-        step = (math.sqrt(spread) + self.unseen * (mean - low)) / float(shares.sum())
-        near, far = mean, mean - 2.0 * step
-        if self.p_above(near, low) < alpha:
+        is_most = self.values == most
+        if self.weights is None and self.known is None and (is_most | (self.values == low)).all():
+            n_most, n = float(self.counts[is_most].sum()), float(self.counts.sum())
+            return low + (most - low) * float(betaincinv(n_most, n - n_most + 1.0, alpha))
+        target = float(ndtri(alpha))
+
+        def excess(c: float) -> float:
+            return min(max(self._z_above(c, low), -40.0), 40.0) - target
+
+        # The bound lies within a few standard errors of the mean.
+        spread, weight = self.moments.sums(self.mean)[1], self.moments.weight
+        step = (math.sqrt(spread) + self.unseen * (self.mean - low)) / weight
+        near, far = self.mean, self.mean - 2.0 * step
+        if excess(near) < 0.0:
             near = most
-        while far > low and self.p_above(far, low) > alpha:
+        while far > low and excess(far) > 0.0:
             near, far, step = far, far - 2.0 * step, 2.0 * step
         far = max(far, low)
-        step = max(1e-17 * (most - low), math.ulp(0.0))
-        return float(brentq(lambda c: self.p_above(c, low) - alpha, far, near, xtol=step, rtol=1e-11))
+        return float(brentq(excess, far, near, xtol=1e-17 * (most - low) + math.ulp(0.0), rtol=1e-12))
+
+
+def _saddlepoint_z(scales: Float, counts: Float) -> float:
+    """The normal quantile of P(Q <= 0) for Q, the sum of scale * gamma(count): Lugannani and Rice.
+
+    K(t) = -sum count log(1 - scale t); the saddlepoint is where its slope is 0.
+    """
+    from scipy.special import ndtr, ndtri
+
+    if not (scales > 0).any():
+        return math.inf
+    if not (scales < 0).any():
+        return -math.inf
+    low, high, t = 1.0 / float(scales.min()), 1.0 / float(scales.max()), 0.0
+    for _ in range(100):
+        rates = scales / (1.0 - scales * t)
+        slope, bend = float(counts @ rates), float(counts @ (rates * rates))
+        low, high = (t, high) if slope < 0.0 else (low, t)
+        newton = t - slope / bend
+        step = newton if low < newton < high else (low + high) / 2.0
+        if abs(step - t) <= 1e-13 * abs(t):
+            break
+        t = step
+    rates = scales / (1.0 - scales * t)
+    bend = float(counts @ (rates * rates))
+    root = math.copysign(math.sqrt(max(2.0 * float(counts @ np.log1p(-scales * t)), 0.0)), t)
+    if abs(root) < 1e-4:
+        skewness = 2.0 * float(counts @ rates**3) / bend**1.5
+        return float(ndtri(0.5 + skewness / (6.0 * math.sqrt(2.0 * math.pi))))
+    height = math.exp(-root * root / 2.0) / math.sqrt(2.0 * math.pi)
+    chance = float(ndtr(root)) + height * (1.0 / root - 1.0 / (t * math.sqrt(bend)))
+    return float(ndtri(min(max(chance, 0.0), 1.0)))
 
 
 def _chance_not_positive(scales: Float, counts: Float) -> float:

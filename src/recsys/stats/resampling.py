@@ -352,14 +352,6 @@ class Resampler:
             yield slice(0, n), slice(start, start + n_rows), counts[:, position_of_unit].T.astype(np.float64)
 
 
-def flip_sums(values: Float) -> Float:
-    """The sums of the values under all assignments of signs; zeros are left out, as they have no sign."""
-    sums = np.zeros(1)
-    for value in values[values != 0].tolist():
-        sums = np.concatenate([sums - value, sums + value])
-    return sums
-
-
 def bernoulli_signs(n: int) -> Iterator[Float]:
     """Every assignment of signs to n units, in blocks of rows, as 0/1 bits (1 = flipped)."""
     total = 1 << n

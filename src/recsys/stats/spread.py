@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from recsys.stats.inference_results import t_ratio
+from recsys.stats.moments import Moments
 from recsys.stats.resampling import Units, has_spread, heavy_tails, judge_tails
 from recsys.types import Float, cached_property
 
@@ -134,6 +135,10 @@ class SummedSpread:
     def skewness(self) -> tuple[float, float, float]:
         squares, cubes, _, sixths = self.sums
         return squares, cubes, sixths
+
+    def moments(self) -> Moments:
+        second, third, fourth = (power * self.largest**r for r, power in enumerate(self.sums[:3], 2))
+        return Moments.about(self.mean, self.n, second, third, fourth)
 
     def tails(self) -> tuple[float, float, bool]:
         largest, second, fourth = (

@@ -21,6 +21,8 @@ from recsys.errors import MergeError, NoRowsError
 from recsys.kernels.exact_sums import exact_sum
 from recsys.stats.inference_results import Estimate, Interval, SkewWarning, caution, t_interval
 from recsys.stats.intervals import TOO_NARROW, Combination, Method, count_rare, units_interval
+from recsys.stats.moments import Moments
+from recsys.stats.rare_values import BoundedSample, mean_bounds
 from recsys.stats.resampling import Units, groups_of, tail_words
 from recsys.types import Bool, ExactSums, Float, Histogram, Int, PerCase, Sums
 
@@ -122,7 +124,7 @@ def _powers(columns: Mapping[str, Float], counts: Int | None = None) -> dict[str
     `counts`: how often each row occurs, once by default.
     """
     names = [name for name in "xy" if name in columns]
-    products = ["xxx", "xxxx"] if columns.keys() == {"x"} else []
+    products = [] if "y" in columns else ["xxx", "xxxx", *(["xxxw"] if "w" in columns else [])]
     if "w" in columns:
         products += [
             "".join(product) + "w" * exponent
@@ -240,7 +242,7 @@ def interval_from(
     combine: Callable[[float, float], float] | None = None,
     *,
     is_ratio: bool = False,
-    method: Method = "t",
+    method: Method = "gaffke",
     confidence: float = 0.95,
     bounds: tuple[float, float] | None = None,
     noun: str = "unit",
@@ -251,7 +253,7 @@ def interval_from(
         sums: of the metric.
         combine: what makes one number of the means of two terms; its error follows by the delta method.
         is_ratio: whether `combine` divides the first by the second.
-        method: "t" or "normal"; bootstraps need the rows.
+        method: "gaffke", "t" or "normal"; bootstraps need the rows.
         confidence: how often such intervals hold what they estimate.
         bounds: the least and the greatest value of a unit.
         noun: what a unit is called.
@@ -259,7 +261,7 @@ def interval_from(
     Raises:
         NoRowsError: only the rows could tell.
     """
-    if method not in ("t", "normal"):
+    if method not in ("gaffke", "t", "normal"):
         raise NoRowsError(f"method={method!r}")
     if sums.n_units is None:
         raise NoRowsError("an interval over users whose cases lie in several pieces")
@@ -272,7 +274,7 @@ def interval_from(
     if sums.units is None:
         interval = Interval(-math.inf, math.inf, confidence, method)
         estimate = Estimate(value, math.nan, interval, int(sums.n_units.sum()))
-        return _interval_from_moments(sums, estimate, slopes, centre, method)
+        return _interval_from_moments(sums, estimate, slopes, centre, bounds=bounds, method=method)
     columns, counts = sums.units.rows.T, sums.units.counts.astype(np.float64)
     keys = np.zeros(len(counts), dtype=np.uint64)
     weights = columns[-1:] if "w" in sums.extremes else np.ones((1, len(counts)))
@@ -305,14 +307,20 @@ def _sorted(name: str) -> str:
 
 
 def _interval_from_moments(
-    sums: Sums, estimate: Estimate, slopes: Mapping[str, float], centre: float, method: Method
+    sums: Sums,
+    estimate: Estimate,
+    slopes: Mapping[str, float],
+    centre: float,
+    *,
+    bounds: tuple[float, float] | None,
+    method: Method,
 ) -> Estimate:
     """The same from sums alone, where there are too many distinct units for a histogram."""
     n, value, weight = estimate.n, estimate.value, float(_total(sums, "w"))
     square, df, notes = _square(sums, slopes, centre), math.inf, []
     error = math.sqrt(square * n / (n - 1.0)) / weight
     lightest, heaviest = sums.extremes.get("w", (1.0, 1.0))
-    if method == "t":
+    if method != "normal":
         df = n - 1.0
         if lightest < heaviest:
             if heaviest > _LARGEST_SHARE * weight:
@@ -330,8 +338,41 @@ def _interval_from_moments(
             notes += [caution(SkewWarning, f"{tail_words(share, effective, n, 'value')}: {TOO_NARROW}")]
     else:
         notes += ["whether few users make up the spread cannot be told without the values per user"]
-    interval = t_interval(value, error, df, estimate.interval.confidence)
+    confidence = estimate.interval.confidence
+    interval = t_interval(value, error, df, confidence)
+    if (
+        method == "gaffke"
+        and slopes.keys() == {"x"}
+        and bounds is not None
+        and all(map(math.isfinite, bounds))
+    ):
+        ends = np.array(bounds)
+        sample = BoundedSample(ends, np.empty(0), known=_moments_from(sums, centre))
+        interval = mean_bounds(sample, *bounds, confidence)
     return Estimate(value, error, interval, n, tuple(notes))
+
+
+def _moments_from(sums: Sums, centre: float) -> Moments:
+    """The moments of the units, whose mean is `centre`."""
+
+    def total(n_values: int, n_weights: int) -> float:
+        name = "x" * n_values + "w" * (n_weights if "w" in sums.extremes else 0)
+        return float(_total(sums, name or "w")) if len(name) <= 2 else sums.powers[name]
+
+    terms = tuple(
+        tuple(
+            math.comb(r, b)
+            * math.fsum(
+                math.comb(r - b, j) * (-centre) ** (r - b - j) * total(j, r - j) for j in range(r - b + 1)
+            )
+            for b in range(r + 1)
+        )
+        for r in range(1, 5)
+    )
+    second = _square(sums, {"x": 1.0}, centre)
+    return Moments(
+        centre, float(_total(sums, "w")), ((0.0, terms[0][1]), (second, *terms[1][1:]), *terms[2:])
+    )
 
 
 def _uneven_error(

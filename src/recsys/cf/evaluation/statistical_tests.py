@@ -42,6 +42,7 @@ from recsys.stats.paired_tests import (
     wilcoxon,
 )
 from recsys.stats.pairing import Differences, pair, tables_of
+from recsys.stats.resampling import check_resamples
 
 _SAMPLE_NAMES = {
     **dict.fromkeys(("model_scores", "metrics_a"), "sample1"),
@@ -383,18 +384,21 @@ class BootstrapEstimator:
         significance_level: float = 0.05,
         **samples: Any,
     ) -> dict[str, Any]:
-        """Paired permutation test: the two values of a user are swapped at random; p is never 0.
+        """Paired permutation test: the two values of a user are swapped.
 
-        The statistic is the mean difference, or `statistic_fn(sample1, sample2)`. Keys: observed_diff,
+        The statistic is the mean difference, whose p is that of all permutations and needs no drawing, or
+        `statistic_fn(sample1, sample2)`, for which `n_permutations` are drawn. Keys: observed_diff,
         n_permutations, and those of every test.
         """
         sample_pairs = _pair_named_samples(sample1, sample2, samples)
         n = self.n_bootstrap if n_permutations is None else n_permutations
-        options: dict[str, Any] = {"alternative": alternative, "n_resamples": n, "rng": self.random_seed}
+        check_resamples(n)
         if statistic_fn is None:
-            result = sign_flip(sample_pairs, **options)
+            result = sign_flip(sample_pairs, alternative=alternative)
         else:
-            result = statistic_permutation(sample_pairs, statistic_fn, **options)
+            result = statistic_permutation(
+                sample_pairs, statistic_fn, alternative=alternative, n_resamples=n, rng=self.random_seed
+            )
         return _significance_dict(result, significance_level) | {
             "observed_diff": result.statistic,
             "n_permutations": n,
