@@ -56,8 +56,77 @@ def test_what_cannot_be_reached_evaluates_everybody(world):
     full = recsys.evaluate(models["good"], truth, ["ndcg@10"])
     found = recsys.evaluate(models["good"], truth, ["ndcg@10"], stop_when=1e-6)
     assert dict(found) == dict(full)
-    assert found.notes["stopped"]["share_saved"] == 0
+    stopped = found.notes["stopped"]
+    assert stopped["share_saved"] == 0
+    assert "(0.0% of the work saved): what was asked needs more users than there are" in repr(found)
+    wide = stopped["intervals"]["ndcg@10"]
+    assert wide["low"] < full["ndcg@10"] - 0.01 < full["ndcg@10"] + 0.01 < wide["high"]
+    stop = StopWhen(1e-6, about="these users")
+    found = recsys.evaluate(models["good"], truth, ["ndcg@10"], stop_when=stop)
     assert found.notes["stopped"]["intervals"]["ndcg@10"]["low"] == pytest.approx(full["ndcg@10"])
+    assert found.notes["stopped"]["reason"] == "all users were needed"
+
+
+def test_whom_the_answer_is_about_is_printed_and_stored(world, tmp_path):
+    models, truth = world
+    old = recsys.evaluate(models["fair"], truth, ["ndcg@10"])
+    for about, whom in (("users at large", "users at large"), ("these users", "these 3,000 users")):
+        alone = recsys.evaluate(
+            models["good"], truth, ["ndcg@10"], stop_when=StopWhen(half_width=0.05, about=about)
+        )
+        assert f"ndcg@10 for {whom}: [" in repr(alone)
+        alone.save(tmp_path / "a.json")
+        assert recsys.load(tmp_path / "a.json").notes["stopped"]["about"] == about
+        two = recsys.evaluate(
+            models["good"], truth, ["ndcg@10"], stop_when=StopWhen(against=old, about=about)
+        )
+        assert f"ndcg@10 is better: difference for {whom} in [" in repr(two)
+        raced = recsys.race(models, truth, ["ndcg@10"], stop_when=StopWhen(about=about))
+        assert f"for {whom} they hold together, at all times, with 95%" in repr(raced)
+        assert raced.about == raced["good"].notes["stopped"]["about"] == about
+    with pytest.raises(UnknownNameError, match="'everybody'"):
+        StopWhen(0.1, about="everybody")
+
+
+def test_the_cases_of_a_user_count_as_one_unit(world) -> None:
+    """Five cases of a user that are the same are worth no more than one."""
+    truth, users = world[1], range(500)
+    lists = {u: [-1, -2, -3][: u % 4] + truth[u][:1] for u in users}
+    stop = StopWhen(half_width=1e-6, block=20)
+    once = recsys.evaluate(lists, {u: truth[u] for u in users}, ["ndcg@10"], stop_when=stop)
+    clusters = {5 * u + case: u for u in users for case in range(5)}
+    cases, wanted = ({case: of[u] for case, u in clusters.items()} for of in (lists, truth))
+    ask = {"stop_when": StopWhen(half_width=1e-6, block=100)}
+    again = recsys.evaluate(cases, wanted, ["ndcg@10"], clusters=clusters, **ask)
+    naive = recsys.evaluate(cases, wanted, ["ndcg@10"], **ask)
+    one, same, narrow = (e.notes["stopped"]["intervals"]["ndcg@10"] for e in (once, again, naive))
+    assert (same["low"], same["high"]) == pytest.approx((one["low"], one["high"]))
+    assert narrow["high"] - narrow["low"] < 0.6 * (one["high"] - one["low"])
+    # Who knows these users wants no others, and takes case after case.
+    here = recsys.evaluate(
+        cases, wanted, ["ndcg@10"], clusters=clusters, stop_when=StopWhen(0.02, about="these users")
+    )
+    assert here.notes["stopped"]["share_saved"] > 0
+
+
+def test_users_of_many_cases_and_weights_end_a_block(world) -> None:
+    truth = world[1]
+    sizes = np.random.default_rng(0).integers(1, 60, 40)
+    clusters = dict(enumerate(np.repeat(np.arange(40), sizes).tolist()))
+    lists = {u: [-1, -2, -3][: u % 4] + truth[u][:1] for u in clusters}
+    wanted, weights = {u: truth[u] for u in clusters}, {u: 1.0 + u % 3 for u in clusters}
+    full = recsys.evaluate(lists, wanted, ["ndcg@10"], case_weights=weights)
+    seen: list[int] = []
+    found = recsys.evaluate(
+        lists, wanted, ["ndcg@10"], case_weights=weights, clusters=clusters,
+        stop_when=StopWhen(half_width=1e-6, block=100), progress=lambda done, _: seen.append(done),
+    )  # fmt: skip
+    assert dict(found) == pytest.approx(dict(full))
+    assert seen[-1] == len(clusters)
+    assert {100 <= step < 160 for step in np.diff([0, *seen])[:-1]} == {True}
+    stopped = found.notes["stopped"]["intervals"]["ndcg@10"]
+    assert stopped["value"] == pytest.approx(full["ndcg@10"])
+    assert stopped["low"] < full["ndcg@10"] < stopped["high"]
 
 
 def test_a_threshold_is_told_apart(world):
@@ -152,7 +221,7 @@ def test_a_new_model_is_held_against_a_result_that_is_there(world):
         for metric, one in stopped["intervals"].items():
             assert one["verdict"] == verdict
             assert one["low"] <= full[metric] - old[metric] <= one["high"]
-        assert f"ndcg@10 is {verdict}: difference over all users in [" in repr(found)
+        assert f"ndcg@10 is {verdict}: difference for users at large in [" in repr(found)
     same = recsys.evaluate(models["fair"], truth, ["ndcg@10"], stop_when=StopWhen(against=old))
     assert same.notes["stopped"]["share_saved"] == 0
     assert same.notes["stopped"]["intervals"]["ndcg@10"]["verdict"] == "not settled"
@@ -232,7 +301,7 @@ def test_the_winner_is_rarely_wrong() -> None:
             lists,
             truth,
             ["hit@1", "mrr"],
-            stop_when=StopWhen(half_width=0.02, block=60, rng=world),
+            stop_when=StopWhen(half_width=0.02, block=60, rng=world, about="these users"),
             conventions={"duplicates": "first"},
         )
         # The means over all users are equal by construction.
@@ -288,7 +357,7 @@ def test_the_difference_is_over_whom_both_have(world):
     models, truth = world
     some = recsys.evaluate(models["random"], {u: truth[u] for u in range(500)}, ["ndcg@10"])
     found = recsys.evaluate(models["good"], truth, ["ndcg@10"], stop_when=StopWhen(against=some))
-    assert "difference over 500 users of both in" in repr(found)
+    assert "difference for users at large (500 are in both) in" in repr(found)
 
 
 def test_a_threshold_names_its_metric() -> None:

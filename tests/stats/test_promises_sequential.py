@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -33,7 +35,7 @@ TRUTH = recsys.read_interactions({u: [u] for u in range(N_USERS)})
 def test_stopping_on_rare_hits_holds(metric, n_hits) -> None:
     lists, missed = lists_that_hit(mixed(n_hits)), 0
     for seed in range(ORDERS):
-        stop = StopWhen(half_width=0.02, block=100, rng=seed)
+        stop = StopWhen(half_width=0.02, block=100, rng=seed, about="these users")
         stopped = recsys.evaluate(lists, TRUTH, [metric], stop_when=stop).notes["stopped"]
         one = stopped["intervals"][metric]
         assert one["low"] < one["high"] - 1e-3
@@ -47,7 +49,7 @@ def test_a_race_on_rare_hits_holds() -> None:
     models = {"some": lists_that_hit(mixed(14)), "few": lists_that_hit(mixed(2))}
     missed = 0
     for seed in range(ORDERS):
-        stop = StopWhen(half_width=0.03, block=100, rng=seed)
+        stop = StopWhen(half_width=0.03, block=100, rng=seed, about="these users")
         (leg,) = recsys.race(models, TRUTH, ["dcg@4"], stop_when=stop).legs
         assert leg.interval.low < leg.interval.high - 1e-3
         missed += not leg.interval.low <= 0.012 <= leg.interval.high
@@ -61,7 +63,7 @@ def test_heavy_values_hold_when_it_stops() -> None:
     lists, items = lists_that_hit(values > 0), {"price": {u: float(v) for u, v in enumerate(values)}}
     missed = 0
     for seed in range(ORDERS):
-        stop = StopWhen(half_width=0.4, block=100, rng=seed)
+        stop = StopWhen(half_width=0.4, block=100, rng=seed, about="these users")
         result = recsys.evaluate(lists, TRUTH, ["value@4"], items=items, stop_when=stop)
         one = result.notes["stopped"]["intervals"]["value@4"]
         missed += not one["low"] <= values.mean() <= one["high"]
@@ -103,6 +105,78 @@ def test_a_result_to_be_held_against_brings_its_own_range() -> None:
     assert one["low"] <= 0.49 <= one["high"]
 
 
+def drawn(rng: np.random.Generator, n: int, *shares: float) -> list[recsys.Lists]:
+    """Models whose hits are alike, of users drawn from a population in which so many hit."""
+    shared = rng.random(n)
+    scores = [np.where(rng.random(n) < 0.8, shared, rng.random(n)) for _ in shares]
+    return [lists_that_hit(own < share) for own, share in zip(scores, shares, strict=True)]
+
+
+def test_equal_models_have_no_winner_and_a_better_one_wins_early() -> None:
+    """Equal among users at large; in the test set one of two nearly always has more hits."""
+    rng, n, worlds = np.random.default_rng(0), 500, 40
+    wrong = {"race": 0, "against": 0, "these users": 0}
+    truth = recsys.read_interactions({u: [u] for u in range(n)})
+    for world in range(worlds):
+        one, other = drawn(rng, n, 0.3, 0.3)
+        models, stop = {"one": one, "other": other}, StopWhen(rng=world)
+        found = recsys.race(models, truth, ["hit@4"], stop_when=stop)
+        wrong["race"] += found.settled
+        if not found.settled:
+            assert set(found.n_seen.values()) == {n}
+        against = StopWhen(against=recsys.evaluate(other, truth, ["hit@4"]), rng=world)
+        stopped = recsys.evaluate(one, truth, ["hit@4"], stop_when=against).notes["stopped"]
+        wrong["against"] += stopped["intervals"]["hit@4"]["verdict"] != "not settled"
+        stop = StopWhen(rng=world, about="these users")
+        wrong["these users"] += recsys.race(models, truth, ["hit@4"], stop_when=stop).settled
+    assert max(wrong["race"], wrong["against"]) / worlds <= upper(ALPHA, worlds)
+    assert wrong["these users"] / worlds > 0.9
+    truth = recsys.read_interactions({u: [u] for u in range(10_000)})
+    read = []
+    for world in range(8):
+        models = dict(zip(("new", "old"), drawn(rng, 10_000, 0.39, 0.3), strict=True))
+        found = recsys.race(models, truth, ["hit@4"], stop_when=StopWhen(rng=world))
+        assert found.winner == {"hit@4": "new"}
+        read.append(found.n_seen["new"])
+    assert np.mean(read) < 1500
+
+
+def test_a_half_width_holds_for_users_at_large() -> None:
+    """Most of these users are read, so that an interval for them alone says too much about others."""
+    rng, n, worlds = np.random.default_rng(0), 500, 100
+    missed, narrow = {"users at large": 0, "these users": 0}, 0
+    truth = recsys.read_interactions({u: [u] for u in range(n)})
+    for world in range(worlds):
+        (lists,) = drawn(rng, n, 0.3)
+        for about in missed:
+            stop = StopWhen(half_width=0.02, rng=world, about=about)
+            stopped = recsys.evaluate(lists, truth, ["hit@4"], stop_when=stop).notes["stopped"]
+            one = stopped["intervals"]["hit@4"]
+            missed[about] += not one["low"] <= 0.3 <= one["high"]
+            narrow += one["high"] - one["low"] <= 0.04
+    assert missed["users at large"] / worlds <= upper(ALPHA, worlds)
+    assert missed["these users"] / worlds > 0.2
+    assert narrow == worlds
+    truth = recsys.read_interactions({u: [u] for u in range(20_000)})
+    (lists,) = drawn(rng, 20_000, 0.3)
+    assert recsys.evaluate(lists, truth, ["hit@4"], stop_when=0.04).notes["stopped"]["share_saved"] > 0.5
+
+
+def test_a_sequence_of_units_at_large_holds_at_every_time_and_never_ends() -> None:
+    """Weighted, and heavier units are better, so that a plain mean would be wrong."""
+    rng, worlds, missed = np.random.default_rng(8), 200, 0
+    for _ in range(worlds):
+        weights = 0.1 + 0.9 * rng.random(400)
+        values = np.where(rng.random(400) < weights, 0.5, -0.5)
+        sequence = ConfidenceSequence(bounds=(-1.0, 1.0))
+        blocks = range(0, 400, 40)
+        intervals = [sequence.update(values[at : at + 40], weights[at : at + 40]) for at in blocks]
+        # The mean of w (w - 0.5) over that of w, for w even between 0.1 and 1.
+        missed += not all(0.37 / 0.55 - 0.5 in interval for interval in intervals)
+        assert 0.05 < intervals[-1].high - intervals[-1].low < 0.3
+    assert missed / worlds <= upper(ALPHA, worlds)
+
+
 # (values, seen, of so many, alpha) and the interval of hedged_cs(..., breaks=20000) of confseq 0.0.11, on a
 # grid of 1/20000 rounded outwards by one step.
 CONFSEQ = [
@@ -133,8 +207,7 @@ def test_betting_agrees_with_confseq(values, n_seen, n_total, alpha, low, high) 
         "ones": np.ones(n_seen),
         "zeros": np.zeros(n_seen),
     }[values]
-    endless = 10**12
-    assert betting_limits(seen, n_total or endless, alpha) == pytest.approx((low, high), abs=1.5e-4)
-    sequence = ConfidenceSequence(n_total or endless, bounds=(-2.0, 4.0), alpha=alpha)
+    assert betting_limits(seen, n_total or math.inf, alpha) == pytest.approx((low, high), abs=1.5e-4)
+    sequence = ConfidenceSequence(n_total or math.inf, bounds=(-2.0, 4.0), alpha=alpha)
     interval = sequence.update(6.0 * seen - 2.0)
     assert (interval.low, interval.high) == pytest.approx((6 * low - 2, 6 * high - 2), abs=1e-3)

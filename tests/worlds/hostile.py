@@ -442,7 +442,7 @@ OPTIONS: dict[str, Entry] = {
                 LISTS, TRUTH, METRICS, stop_when=recsys.StopWhen(**{"half_width": 0.1, name: v})
             )
         )
-        for name in ("half_width", "threshold", "against", "metrics", "confidence", "block", "rng")
+        for name in ("half_width", "threshold", "against", "metrics", "confidence", "block", "rng", "about")
     },
 }
 

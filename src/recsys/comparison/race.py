@@ -21,6 +21,7 @@ from recsys.evaluation.run import EvaluationRun
 from recsys.evaluation.stopping import (
     SteppedEvaluation,
     StopWhen,
+    describe_users,
     difference_bounds,
     format_unlimited,
     watched_metrics,
@@ -53,7 +54,8 @@ class Leg:
 class Race(Tabled, Mapping[str, Evaluation]):
     """{model: evaluation over the users it was evaluated on}; prints the verdicts and the work saved.
 
-    `unlimited` are means over users that have no range, and so were not watched.
+    `unlimited` are means over users that have no range, and so were not watched. `about` says whom the
+    verdicts are about, as StopWhen does.
     """
 
     evaluations: dict[str, Evaluation]
@@ -61,6 +63,7 @@ class Race(Tabled, Mapping[str, Evaluation]):
     winner: dict[str, str | None]
     n_total: int
     confidence: float
+    about: str = "users at large"
     unlimited: tuple[str, ...] = ()
 
     def __getitem__(self, model: str) -> Evaluation:
@@ -105,7 +108,8 @@ class Race(Tabled, Mapping[str, Evaluation]):
         methods = ", ".join(dict.fromkeys(leg.interval.method for leg in self.legs))
         seen = ", ".join(f"{name} {n:,}" for name, n in self.n_seen.items())
         validity = "it holds" if len(self.legs) == 1 else "they hold together"
-        guarantee = f"{validity}, at all times, with {self.confidence:.0%}"
+        whom = describe_users(self.about, self.n_total)
+        guarantee = f"for {whom} {validity}, at all times, with {self.confidence:.0%}"
         models = {name: [evaluation] for name, evaluation in self.evaluations.items()}
         return [
             f"winner by {', '.join(winners)}",
@@ -135,7 +139,8 @@ def race(
             unless stop_when names some.
         baseline: stop when every other model is known to be better or worse than this one; by default stop
             when the best model is known for every watched metric.
-        stop_when: a half-width: differences known this well need not be settled; or a StopWhen.
+        stop_when: a half-width: differences known this well need not be settled; or a StopWhen, such as
+            StopWhen(about="these users") if the winner among the users of this test set is all you ask.
         conventions: as for evaluate.
         given: other arguments of evaluate: k=, seen=, train=, case_weights=, threads=, …
 
@@ -180,7 +185,8 @@ def race(
         saved = 1.0 - entry.n_seen / state.n_total
         line = f"a race: {entry.n_seen:,} of {state.n_total:,} users ({saved:.1%} of the work saved)"
         stopped = {"n_seen": entry.n_seen, "n_total": state.n_total, "share_saved": saved, "says": line}
-        notes = {**runs[name].notes, "stopped": {**stopped, "confidence": stop.confidence}}
+        stopped |= {"confidence": stop.confidence, "about": stop.about}
+        notes = {**runs[name].notes, "stopped": stopped}
         partial, run = entry.merged(), runs[name]
         finished[name] = Evaluation(
             partial,
@@ -198,6 +204,7 @@ def race(
         state.winners(),
         n_total=state.n_total,
         confidence=stop.confidence,
+        about=stop.about,
         unlimited=tuple(state.unlimited),
     )
 
@@ -223,9 +230,8 @@ class _RaceState:
         for one, other in pairs:
             for metric in self.metrics:
                 bounds = difference_bounds(entries[one].ranges[metric], entries[other].ranges[metric])
-                self.sequences[one, other, metric] = ConfidenceSequence(
-                    self.n_total, bounds=bounds, alpha=share
-                )
+                sequence = ConfidenceSequence(first.n_units, bounds=bounds, alpha=share)
+                self.sequences[one, other, metric] = sequence
         self.running = set(entries)
 
     def run(self) -> None:
@@ -235,7 +241,7 @@ class _RaceState:
             for (one, other, metric), sequence in self.sequences.items():
                 if {one, other} <= self.running:
                     a, b = self.entries[one], self.entries[other]
-                    sequence.update(a.latest(metric) - b.latest(metric), a.weights())
+                    sequence.update(*a.by_user(a.latest(metric) - b.latest(metric)))
             open_pairs = {key[:2] for key in self.sequences if self._is_open(key)}
             self.running &= {name for pair in open_pairs for name in pair}
             # Models never return, so those still running have seen the same blocks.

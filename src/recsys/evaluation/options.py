@@ -17,7 +17,7 @@ import numpy as np
 from recsys.errors import InputError, came_as
 from recsys.inputs.ids import IdKind, encode, ids_to_array
 from recsys.ranks.ranked_truth import RankedTruth
-from recsys.types import Array, Float
+from recsys.types import Array, Float, Ids
 
 
 class ContextKeywords(TypedDict, total=False):
@@ -149,9 +149,9 @@ def check_n_items(n_items: Any) -> int | None:
     return int(n_items)
 
 
-def cluster_by_case(judged: RankedTruth, values_by_id: Mapping[Any, Any]) -> Array:
+def cluster_by_case(cases: Ids, values_by_id: Mapping[Any, Any]) -> Array:
     """The user of each case."""
-    labels = [look_up(values_by_id, i, "clusters") for i in judged.cases.values.tolist()]
+    labels = [look_up(values_by_id, i, "clusters") for i in cases.values.tolist()]
     ids, codes = encode(
         ids_to_array(labels, table="clusters", column="user"), table="clusters", column="user"
     )
@@ -166,10 +166,10 @@ def weight_by_item(judged: RankedTruth, values_by_id: Mapping[Any, float]) -> Fl
     return out
 
 
-def weight_by_case(judged: RankedTruth, values_by_id: Mapping[Any, float]) -> Float:
+def weight_by_case(cases: Ids, values_by_id: Mapping[Any, float]) -> Float:
     """The weight of each case."""
     return np.array(
-        [read_weight(values_by_id, i, "case_weights") for i in judged.cases.values.tolist()],
+        [read_weight(values_by_id, i, "case_weights") for i in cases.values.tolist()],
         dtype=np.float64,
     )
 

@@ -235,12 +235,12 @@ class EvaluationRun:
         if self.item_weights is not None:
             judged = replace(judged, item_weights=weight_by_item(judged, self.item_weights))
         if self.clusters is not None:
-            judged = replace(judged, clusters=cluster_by_case(judged, self.clusters))
+            judged = replace(judged, clusters=cluster_by_case(judged.cases, self.clusters))
         n_items = self.n_items
         if not isinstance(ranking, Lists):
             n_items = ranking.n_items
             catalogue = Ids(np.arange(n_items), is_range=True) if catalogue is None else catalogue
-        weights = None if self.case_weights is None else weight_by_case(judged, self.case_weights)
+        weights = None if self.case_weights is None else weight_by_case(judged.cases, self.case_weights)
         if self.shared:
             refuse_no_weight(weights)
         context = replace(
@@ -282,14 +282,15 @@ class EvaluationRun:
         """The same evaluation, to be taken block by block of all cases, or of those with truth."""
         from recsys.evaluation.stopping import SteppedEvaluation
 
-        cases, weights = self.truth.cases, self.case_weights
+        cases, users, weights = self.truth.cases, self.truth.clusters, None
         if isinstance(self.ranking, Lists):
-            match_truth(self.ranking, self.truth)
-            cases = cases if with_truth else self.ranking.cases.union(cases, what="user")[0]
-        largest = None
-        if weights is not None:
-            each = [read_weight(weights, case, "case_weights") for case in cases.values.tolist()]
-            largest = max(each, default=None)
+            judged = match_truth(self.ranking, self.truth)
+            cases = cases if with_truth else judged.cases
+            users = None if judged.clusters is None else judged.clusters[judged.cases.code_of(cases.values)]
+        if self.clusters is not None:
+            users = cluster_by_case(cases, self.clusters)
+        if self.case_weights is not None:
+            weights = weight_by_case(cases, self.case_weights)
         return SteppedEvaluation(
             cases,
             lambda block: self.of_cases(block).partial(conventions),
@@ -297,7 +298,8 @@ class EvaluationRun:
             conventions,
             stop=stop,
             ranges=self.ranges(conventions),
-            largest_weight=largest,
+            weights=weights,
+            clusters=users,
         )
 
 

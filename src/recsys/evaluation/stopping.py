@@ -1,21 +1,24 @@
 """Evaluate users in random order, block by block, until confidence sequences give a clear answer.
 
 Looking after every block is free: the error rate holds at all times at once and covers all watched metrics.
-The estimand is the mean over this test set. Metrics that are not means over users are reported, not watched,
-and so are those whose values nothing limits: a user not seen yet could move their mean anywhere.
+The estimand is the mean of users at large, of whom the test set is a random sample; only where it is asked
+for, that of the users of this test set, which are then all there are. Metrics that are not means over users
+are reported, not watched, and so are those whose values nothing limits: a user not seen yet could move their
+mean anywhere.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
-from recsys.errors import InputError, NotDefinedError, TieWarning, came_as, hush
+from recsys.errors import InputError, NotDefinedError, TieWarning, came_as, check_choice, hush
 from recsys.evaluation.engine import merge, warn_of_ties
 from recsys.metrics.registry import Request, check_same_decisions
 from recsys.stats.inference_results import Interval, check_confidence, is_number, is_whole
@@ -31,6 +34,7 @@ _MIN_BLOCK = 100
 _LOOKS = 50
 _GROWTH = 0.125
 
+About = Literal["users at large", "these users"]
 Data = TypeVar("Data", Interactions, Lists)
 
 
@@ -50,6 +54,8 @@ class StopWhen:
         block: users between two looks; by default a fiftieth of the test set (at least 100), and more as more
             have been seen.
         rng: seed of the order in which users are taken.
+        about: whom the answer is about: "users at large", of whom those of the test set are a random sample,
+            or "these users" of the test set alone, about whom everything is known after the last of them.
     """
 
     half_width: float | Mapping[str, float] | None = None
@@ -59,9 +65,11 @@ class StopWhen:
     confidence: float = 0.95
     block: int | None = None
     rng: Rng = 0
+    about: About = "users at large"
 
     def __post_init__(self) -> None:
         check_confidence(self.confidence)
+        check_choice("answer to be about", self.about, get_args(About))
         object.__setattr__(self, "confidence", float(self.confidence))
         widths = self.half_width.values() if isinstance(self.half_width, Mapping) else [self.half_width]
         if any(width is not None and not (is_number(width) and width > 0) for width in widths):
@@ -136,7 +144,8 @@ class SteppedEvaluation:
         *,
         stop: StopWhen,
         ranges: Mapping[str, Bounds],
-        largest_weight: float | None = None,
+        weights: Float | None = None,
+        clusters: Array | None = None,
     ) -> None:
         self.cases, self.requests, self.conventions = cases, requests, conventions
         # The bounds of each metric's values; equal ones are moved apart, as a sequence needs some width.
@@ -144,17 +153,28 @@ class SteppedEvaluation:
         self.parts: list[Partial] = []
         self.n_seen = 0
         self.block: Array = np.empty(0)
-        self._evaluate_cases, self._stop, self._largest_weight = evaluate_cases, stop, largest_weight
-        self._order = random_order(cases.values, stop.rng, purpose="stop_when")
+        self._evaluate_cases, self._stop = evaluate_cases, stop
+        self.n_units: float = len(cases) if stop.about == "these users" else math.inf
+        users, self._user_of = cases.values, np.arange(len(cases))
+        if clusters is not None and stop.about == "users at large":
+            # The cases of one user are alike, so they come together, and count as one unit.
+            users, self._user_of = np.unique(clusters, return_inverse=True)
+        place = np.argsort(random_order(users, stop.rng, purpose="stop_when"))[self._user_of]
+        self._order = np.argsort(place, kind="stable")
+        self._ends = np.flatnonzero(np.diff(place[self._order], append=-1)) + 1
+        given = np.ones(len(cases)) if weights is None else weights
+        self._weights = given / (np.bincount(self._user_of, given).max(initial=0.0) or 1.0)
 
     def advance(self) -> bool:
         """Evaluate the next block; False when there is none. `merged` warns of the ties of all of them."""
         # The cost of a look grows with the number of cases seen, so looks get rarer.
         min_block = max(_MIN_BLOCK, -(-len(self._order) // _LOOKS))
         size = self._stop.block or max(min_block, int(_GROWTH * self.n_seen))
-        self.block = self.cases.values[self._order[self.n_seen : self.n_seen + size]]
-        if not len(self.block):
+        if self.n_seen == len(self._order):
             return False
+        end = self._ends[np.searchsorted(self._ends, min(self.n_seen + size, len(self._order)))]
+        self._at = self._order[self.n_seen : end]
+        self.block = self.cases.values[self._at]
         with hush(TieWarning):
             self.parts.append(self._evaluate_cases(Ids(np.sort(self.block))))
         self.n_seen += len(self.block)
@@ -170,12 +190,13 @@ class SteppedEvaluation:
         """The values of the latest block, in its order."""
         return values_in_order(self.parts[-1], metric, self.block)
 
-    def weights(self) -> Float | None:
-        """The weights of the latest block relative to the largest weight, in its order."""
-        weights = self.parts[-1].rows.weights
-        if weights is None or not self._largest_weight:
-            return None
-        return np.nan_to_num(_align_to_block(self.parts[-1], weights, self.block) / self._largest_weight)
+    def by_user(self, values: Float) -> tuple[Float, Float]:
+        """Values of the latest block as means of users, with their weights relative to the largest."""
+        weights = np.where(np.isnan(values), 0.0, self._weights[self._at])
+        starts = np.flatnonzero(np.diff(self._user_of[self._at], prepend=-1))
+        totals = np.add.reduceat(weights, starts)
+        sums = np.add.reduceat(np.where(weights > 0, values, 0.0) * weights, starts)
+        return np.divide(sums, totals, out=np.full(len(totals), np.nan), where=totals > 0), totals
 
 
 def restrict_to_cases(data: Data, cases: Ids) -> Data:
@@ -229,6 +250,11 @@ def watched_metrics(models: Sequence[SteppedEvaluation], stop: StopWhen) -> tupl
     return [name for name in limited if chosen is None or name in chosen], unlimited
 
 
+def describe_users(about: str, n_users: int) -> str:
+    """Whom an answer is about, in words."""
+    return f"these {n_users:,} users" if about == "these users" else about
+
+
 def format_unlimited(metrics: Sequence[str]) -> list[str]:
     """The line about metrics that are not watched; none if there are no such metrics."""
     return [f"not watched, as nothing limits the value of one user: {', '.join(metrics)}"] if metrics else []
@@ -246,8 +272,8 @@ def evaluate_until(
     other = None if stop.against is None else _comparable_partial(stop.against, steps)
     sequences: dict[str, ConfidenceSequence] = {}
     unlimited: list[str] = []
-    n_total, reason = len(steps.cases), "all users were needed"
-    while steps.advance():
+    n_total, is_clear = len(steps.cases), False
+    while not is_clear and steps.advance():
         if not sequences:
             watched, unlimited = watched_metrics([steps], stop)
             share = (1.0 - stop.confidence) / len(watched)
@@ -255,19 +281,22 @@ def evaluate_until(
                 ends = steps.ranges[name]
                 if other is not None:
                     ends = difference_bounds(ends, _range_of_result(stop.against, name))
-                sequences[name] = ConfidenceSequence(n_total, bounds=ends, alpha=share)
+                sequences[name] = ConfidenceSequence(steps.n_units, bounds=ends, alpha=share)
         for name, sequence in sequences.items():
             values = steps.latest(name)
             if other is not None:
                 values = values - values_in_order(other, name, steps.block)
-            sequence.update(values, steps.weights())
+            sequence.update(*steps.by_user(values))
         if progress is not None:
             progress(steps.n_seen, n_total)
-        if all(stop.enough(name, s.interval) for name, s in sequences.items()) and steps.n_seen < n_total:
-            reason = "what was asked is clear" if other is None else "the winner is clear"
-            break
-    note = _stop_note(steps, sequences, stop.confidence, reason=reason, other=other, unlimited=unlimited)
-    return steps.merged(), note
+        is_clear = all(stop.enough(name, s.interval) for name, s in sequences.items())
+    if steps.n_seen < n_total:
+        reason = "what was asked is clear" if other is None else "the winner is clear"
+    elif is_clear or stop.about == "these users":
+        reason = "all users were needed"
+    else:
+        reason = "what was asked needs more users than there are"
+    return steps.merged(), _stop_note(steps, sequences, stop, reason=reason, other=other, unlimited=unlimited)
 
 
 def _comparable_partial(against: Any, steps: SteppedEvaluation) -> Partial:
@@ -308,18 +337,14 @@ def values_in_order(part: Partial, name: str, block: Array) -> Float:
 
     The order matters: within a block, too, each bet is placed before its value is seen.
     """
-    return _align_to_block(part, part.rows.columns[name], block)
-
-
-def _align_to_block(part: Partial, column: Float, block: Array) -> Float:
     at = Ids(part.rows.ids).code_of(block)
-    return np.where(at >= 0, column[at], np.nan)
+    return np.where(at >= 0, part.rows.columns[name][at], np.nan)
 
 
 def _stop_note(
     steps: SteppedEvaluation,
     sequences: Mapping[str, ConfidenceSequence],
-    confidence: float,
+    stop: StopWhen,
     *,
     reason: str,
     other: Partial | None,
@@ -333,27 +358,29 @@ def _stop_note(
     saved = 1.0 - n_seen / n_total if n_total else 0.0
     lower = {str(r) for r in steps.requests if r.metric.better == "lower"}
     n_shared = 0 if other is None else len(np.intersect1d(other.rows.ids, steps.cases.values))
-    over = "all users" if n_shared == n_total else f"{n_shared:,} users of both"
+    whom = describe_users(stop.about, n_total if other is None else n_shared)
+    whom += "" if n_shared in (0, n_total) else f" ({n_shared:,} are in both)"
     lines = [f"stopped after {n_seen:,} of {n_total:,} users ({saved:.1%} of the work saved): {reason}"]
     intervals: dict[str, dict[str, Any]] = {}
     for name, s in sequences.items():
         low, high, method = s.interval.low, s.interval.high, s.interval.method
         intervals[name] = {"value": s.mean, "low": low, "high": high, "method": method}
         if other is None:
-            lines.append(f"{name} over all {n_total:,} users: [{low:.4f}, {high:.4f}], {method}")
+            lines.append(f"{name} for {whom}: [{low:.4f}, {high:.4f}], {method}")
             continue
         better = "better" if (low > 0) != (name in lower) else "worse"
         verdict = better if low > 0 or high < 0 else "not settled"
         intervals[name]["verdict"] = verdict
-        lines.append(f"{name} is {verdict}: difference over {over} in [{low:.4f}, {high:.4f}], {method}")
-    lines.append(f"these intervals hold together, at all times, with {confidence:.0%}")
+        lines.append(f"{name} is {verdict}: difference for {whom} in [{low:.4f}, {high:.4f}], {method}")
+    lines.append(f"these intervals hold together, at all times, with {stop.confidence:.0%}")
     lines += format_unlimited(unlimited)
     return {
         "n_seen": n_seen,
         "n_total": n_total,
         "share_saved": saved,
         "reason": reason,
-        "confidence": confidence,
+        "confidence": stop.confidence,
+        "about": stop.about,
         "intervals": intervals,
         "says": "\n".join(lines),
     }

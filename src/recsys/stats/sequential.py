@@ -1,11 +1,12 @@
 """Looking while it runs: confidence sequences, always-valid p-values, boundaries.
 
-A confidence sequence holds at every time at once. Its estimand is the mean over this finite test set, whose
-users are evaluated in random order without replacement. It is the betting method (Waudby-Smith and Ramdas),
-which holds for any number of users and needs the range of the values: where a value may be of any size, a
-single user who was not seen yet can move the mean anywhere, and nothing holds at all times. The error rate is
-divided among everything that is watched. NaN is a case that turned out not to be in the mean: it has no
-weight, and no bet is placed on it.
+A confidence sequence holds at every time at once. Its estimand is the mean of the units at large, of which
+those seen are a random sample; or that of a finite set whose units come in random order without replacement,
+which is known exactly after the last of them. It is the betting method (Waudby-Smith and Ramdas), which holds
+for any number of units and needs the range of the values: where a value may be of any size, a single unit
+that was not seen yet can move the mean anywhere, and nothing holds at all times. The error rate is divided
+among everything that is watched. NaN is a case that turned out not to be in the mean: it has no weight, and
+no bet is placed on it.
 
 For an online experiment the mSPRT allows looks at any time; a boundary spends the error rate over the planned
 looks and needs fewer units. Both rest on the normal approximation of the estimate.
@@ -40,12 +41,12 @@ Bounds = tuple[float, float]
 
 
 class ConfidenceSequence:
-    """The mean of a finite set of `n_total` values, seen block by block in random order.
+    """The mean of values seen block by block in random order: of units at large, or of `n_total` in all.
 
     `bounds` are the least and the greatest value there can be, known before the first is seen.
     """
 
-    def __init__(self, n_total: int, *, bounds: Bounds, alpha: float = 0.05) -> None:
+    def __init__(self, n_total: float = math.inf, *, bounds: Bounds, alpha: float = 0.05) -> None:
         if not (is_number(n_total) and n_total >= 1):
             raise InputError(f"the test set must have at least one unit, got n_total={n_total!r}.")
         check_alpha(alpha)
@@ -119,9 +120,9 @@ class ConfidenceSequence:
 
 
 def betting_limits(
-    seen: Float, n_total: int, alpha: float, start: Bounds = (0.0, 1.0), *, weights: Float | None = None
+    seen: Float, n_total: float, alpha: float, start: Bounds = (0.0, 1.0), *, weights: Float | None = None
 ) -> Bounds:
-    """Interval for the mean of n_total numbers in [0, 1], from the first of them in random order.
+    """Interval for the mean of n_total numbers in [0, 1], or of endlessly many, from the first at random.
 
     A number x of weight w counts as w x + (1 - w) m for a candidate mean m: the plain mean of these equals m
     exactly if the weighted mean does, whatever the weights of the unseen numbers.
@@ -131,26 +132,28 @@ def betting_limits(
     weighted, weight_missing = np.clip(seen, 0.0, 1.0) * weight, 1.0 - weight
     sums, missing_sums = np.cumsum(weighted), np.cumsum(weight_missing)
     sums_before, missing_before = sums - weighted, missing_sums - weight_missing
-    n_unseen = n_total - np.arange(t, dtype=np.float64)
+    n_before = np.arange(t, dtype=np.float64)
+    n_unseen = n_total - n_before
     # The stake of each bet comes from the values before it. Missing weight carries no information on the
     # spread; the running mean stands in for it.
     running_mean = (0.5 + sums) / (1.0 + np.cumsum(weight))
     filled = weighted + weight_missing * running_mean
-    place = np.arange(1, t + 1, dtype=np.float64)
+    place = n_before + 1.0
     means = (0.5 + np.cumsum(filled)) / (place + 1.0)
     variances = (0.25 + np.cumsum((filled - means) ** 2)) / (place + 1.0)
     earlier = np.concatenate([[0.25], variances[:-1]])
     stakes = np.sqrt(2.0 * math.log(2.0 / alpha) / (earlier * place * np.log1p(place)))
     max_weight = n_total - float(missing_sums[-1])
     certain_low = float(sums[-1]) / max_weight
-    certain_high = certain_low + (n_total - t) / max_weight
+    certain_high = 1.0 - (t - float(missing_sums[-1]) - float(sums[-1])) / max_weight
     low, high = max(start[0], certain_low), min(start[1], certain_high)
     threshold = math.log(2.0 / alpha)
 
     def ruled_out(mean: float, *, up: bool) -> bool:
         """Whether the capital of a bet against this mean ever reached the level that rules it out."""
         value = weighted + weight_missing * mean
-        expected = ((n_total - missing_before) * mean - sums_before) / n_unseen
+        # What the unseen numbers must have as their mean; of infinitely many, the mean itself.
+        expected = mean + ((n_before - missing_before) * mean - sums_before) / n_unseen
         if not up:
             value, expected = 1.0 - value, 1.0 - expected
         if expected.min() <= 0.0:
