@@ -12,6 +12,7 @@ from scipy import stats
 from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
 from recsys.errors import ColumnError, IdTypeError, InputError, UnknownNameError
+from recsys.stats.effects import minimal_effect
 from recsys.stats.inference_results import SampleRatioWarning, SmallSampleWarning, StatisticsWarning, format_p
 from recsys.stats.online_experiments import Looks, _sample_ratio, ab
 from recsys.stats.sequential import boundaries
@@ -150,6 +151,30 @@ def test_looking_early_needs_more(log) -> None:
     look = ab(log, unit="user", variant="arm", metric="bought", sequential=Looks((0.25, 0.5)))["b", "bought"]
     assert look.boundary == pytest.approx(boundaries((0.25, 0.5), alpha=0.025)[-1])
     assert "boundary" in look.verdict
+
+
+def test_msprt_holds_at_every_look_and_finds_what_its_default_is_for() -> None:
+    """Conversions of 5% and 7% of 4,000 units: the best-tuned mSPRT finds the difference in a third."""
+    rng, n, worlds = np.random.default_rng(0), 4000, 200
+    names, arm = [f"m{at}" for at in range(worlds)], np.arange(n) % 2
+
+    def share_found(rate: float, looks: int, **how: float) -> float:
+        crossed = np.zeros(worlds, dtype=bool)
+        bought = rng.random((worlds, n)) < np.where(arm, rate, 0.05)
+        for look in range(1, looks + 1):
+            part = {"user": np.arange(n), "arm": arm, **dict(zip(names, bought.astype(int), strict=True))}
+            part = {name: column[: n * look // looks] for name, column in part.items()}
+            found = ab(part, unit="user", variant="arm", metric=names, sequential="msprt", **how)
+            crossed |= np.array([row.sequential_p < 0.05 for row in found.rows])
+        return float(crossed.mean())
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SmallSampleWarning)
+        assert share_found(0.05, 20) <= 0.05
+        assert share_found(0.07, 1) > 0.2
+        assert share_found(0.07, 1, expected_effect=0.02) < 0.1
+        tuned = minimal_effect(n, sd=2.0)
+        assert share_found(0.07, 1) > share_found(0.07, 1, expected_effect=tuned) - 0.1
 
 
 @pytest.mark.parametrize("kind", ["dict", "polars"])
