@@ -1,6 +1,6 @@
 """Whether every statistical promise holds, by simulation: how often tests, gates and intervals are wrong.
 
-    python scripts/nominal.py rates.jsonl                   every cell, 1,000 worlds each; some take fewer
+    python scripts/nominal.py rates.jsonl                   every cell, some 1,000 worlds each
     python scripts/nominal.py rates.jsonl --worlds 200      a coarse run, ten minutes on two cores
     python scripts/nominal.py rates.jsonl --cells "gate.*hit"   the cells whose name matches
     python scripts/nominal.py rates.jsonl --table           afterwards writes docs/nominal.md from the file
@@ -116,9 +116,18 @@ PROMISES = {
     "folds test": ("compare() of several folds calls two equal models different", ALPHA),
     "folds lift": ("the interval of the lift over several folds misses it", ALPHA),
     "change points": ("history() reports a change in a series without one", 0.01),
-    "stop_when": ("stop_when= excludes the value of all users at some time", ALPHA),
-    "against": ("stop_when=StopWhen(against=) excludes the difference of all users at some time", ALPHA),
-    "race": ("race() calls one of two equal models better at some time", ALPHA),
+    **{
+        f"{promise}{kind}": (f"{what} {whom}at some time", ALPHA)
+        for kind, whom in (("", "of users at large "), (", these users", "of the users of the test set "))
+        for promise, what in (
+            ("stop_when", "stop_when=StopWhen(threshold=) excludes the value"),
+            ("against", "stop_when=StopWhen(against=) excludes the difference"),
+            ("race", "race() calls one of two models better that are equal by the mean"),
+        )
+    },
+    "stop_when, half width": ("the interval of stop_when=0.02 misses the value of users at large", ALPHA),
+    "race power": ("race() of 10,000 users does not name a model with 30% more hits", 0.01),
+    "race, users read": ("race() reads more than 1,500 of 10,000 users to name a model with 30% more", 0.2),
     **{
         method: (f"the interval of sampled.estimate() by {method} misses its expected value", ALPHA)
         for method in (*SAMPLED, "weighted")
@@ -132,6 +141,14 @@ PROMISES = {
     "ab interval": ("the interval of ab() misses the difference", ALPHA),
     "ab lift": ("the interval of the lift in ab() misses it", ALPHA),
     "msprt": ('ab(sequential="msprt") calls two equal variants different at one of 10 looks', ALPHA),
+    "msprt, 100 looks": (
+        'ab(sequential="msprt") calls two equal variants different at one of 100 looks',
+        ALPHA,
+    ),
+    "msprt power": (
+        'ab(sequential="msprt") finds less than with the effect that n units detect (net loss)',
+        0.05,
+    ),
     **{
         name: (f'ab(sequential=Looks(…, "{name}")) calls equal variants different at one of 4 looks', ALPHA)
         for name in SPENDING
@@ -698,34 +715,73 @@ def ranked(rng: np.random.Generator, n: int, hits: Any, items: int) -> tuple[np.
     return lists, wanted
 
 
+def listed(place: np.ndarray, wanted: np.ndarray) -> dict[int, list[int]]:
+    """Lists of ten items that hold the relevant item at these places; from 10 on they do not."""
+    lists = (wanted[:, None] + 1 + np.arange(10)) % 1000
+    lists[place < 10, place[place < 10]] = wanted[place < 10]
+    return dict(enumerate(lists.tolist()))
+
+
+def misses(stopped: Mapping[str, Any], metric: str, truth: float) -> bool:
+    """Whether the interval of a result that stopped early misses the truth, by more than rounding."""
+    ends = stopped["intervals"][metric]
+    return not ends["low"] - 1e-12 <= truth <= ends["high"] + 1e-12
+
+
 @family
 def looks(tally: Tally, rng: Any, worlds: int, n: int, *, metric: str, hits: float) -> None:
-    """A test set whose own mean is the threshold, and two models with the same mean."""
+    """A threshold at the mean, and two models with the same mean: of users at large, or of these users."""
     for world in range(worlds):
-        lists, wanted = ranked(rng, n, hits, 1000)
-        prices = (
-            {"price": dict(enumerate(rng.lognormal(0, 1.5, 1000)))} if metric.startswith("value") else None
-        )
-        options = {"items": prices} if prices else {}
-        truth = dict(enumerate(wanted[:, None].tolist()))
-        shown = dict(enumerate(lists.tolist()))
-        mean = recsys.evaluate(shown, truth, [metric], **options)[metric]
-        stop = recsys.StopWhen(threshold={metric: mean}, rng=world)
-        stopped = recsys.evaluate(shown, truth, [metric], stop_when=stop, **options).notes["stopped"]
-        ends = stopped["intervals"][metric]  # at the mean up to rounding, once all hits were seen
-        tally.add("stop_when", [not ends["low"] - 1e-12 <= mean <= ends["high"] + 1e-12])
-        if not options:  # the places of the other model's hits, and so its mean, are those of the first
-            others = rng.permutation(n)
-            place = np.where(lists == wanted[:, None], np.arange(10), 10).min(axis=1)[others]
-            other = (wanted[:, None] + 1 + np.arange(10)) % 1000
-            other[place < 10, place[place < 10]] = wanted[place < 10]
-            models = {"one": shown, "other": dict(enumerate(other.tolist()))}
-            legs = recsys.race(models, truth, [metric], stop_when=recsys.StopWhen(rng=world)).legs
-            tally.add("race", [any(leg.verdict != "not settled" for leg in legs)])
-            stop = recsys.StopWhen(against=recsys.evaluate(models["other"], truth, [metric]), rng=world)
+        found = rng.random((2, n)) < hits
+        wanted, places = rng.integers(0, 1000, n), np.where(found, rng.integers(0, 10, (2, n)), 10)
+        prices = rng.lognormal(0, 1.5, 1000)
+        options = {"items": {"price": dict(enumerate(prices))}} if metric.startswith("value") else {}
+        at_large = hits * float(prices.mean() if options else DISCOUNTS.mean())
+        truth, shown = dict(enumerate(wanted[:, None].tolist())), listed(places[0], wanted)
+        here = recsys.evaluate(shown, truth, [metric], **options)[metric]
+        # Among these users, the other model's means are equal if its hits are at the same places.
+        others = {"users at large": places[1], "these users": rng.permutation(places[0])}
+        for about, mean in (("users at large", at_large), ("these users", here)):
+            kind, how = "" if about == "users at large" else f", {about}", {"rng": world, "about": about}
+            stop = recsys.StopWhen(threshold={metric: mean}, **how)
+            stopped = recsys.evaluate(shown, truth, [metric], stop_when=stop, **options).notes["stopped"]
+            tally.add(f"stop_when{kind}", [misses(stopped, metric, mean)])
+            if options:  # the price of a hit depends on the user
+                continue
+            models = {"one": shown, "other": listed(others[about], wanted)}
+            legs = recsys.race(models, truth, [metric], stop_when=recsys.StopWhen(**how)).legs
+            tally.add(f"race{kind}", [any(leg.verdict != "not settled" for leg in legs)])
+            stop = recsys.StopWhen(against=recsys.evaluate(models["other"], truth, [metric]), **how)
             stopped = recsys.evaluate(shown, truth, [metric], stop_when=stop).notes["stopped"]
-            ends = stopped["intervals"][metric]
-            tally.add("against", [not ends["low"] - 1e-12 <= 0 <= ends["high"] + 1e-12])
+            tally.add(f"against{kind}", [misses(stopped, metric, 0.0)])
+
+
+@family
+def half_widths(tally: Tally, rng: Any, worlds: int, n: int, *, hits: float) -> None:
+    """Users are read until the interval is as narrow as asked, or until there are no more."""
+    for world in range(worlds):
+        place = np.where(rng.random(n) < hits, rng.integers(0, 10, n), 10)
+        wanted = rng.integers(0, 1000, n)
+        truth, stop = dict(enumerate(wanted[:, None].tolist())), recsys.StopWhen(0.02, rng=world)
+        stopped = recsys.evaluate(listed(place, wanted), truth, ["ndcg@10"], stop_when=stop).notes["stopped"]
+        tally.add("stop_when, half width", [misses(stopped, "ndcg@10", hits * float(DISCOUNTS.mean()))])
+
+
+@family
+def races(tally: Tally, rng: Any, worlds: int, n: int, *, hits: float, factor: float) -> None:
+    """Two models that see the same users alike, one of which has more hits."""
+    for world in range(worlds):
+        scores = correlated(rng, (1, n), 0.8)
+        wanted, places = rng.integers(0, 1000, n), rng.integers(0, 10, (2, n))
+        shares = (hits, hits * factor)
+        old, new = (
+            listed(np.where(ndtr(z[0]) < share, place, 10), wanted)
+            for z, share, place in zip(scores, shares, places, strict=True)
+        )
+        truth, stop = dict(enumerate(wanted[:, None].tolist())), recsys.StopWhen(rng=world)
+        found = recsys.race({"old": old, "new": new}, truth, ["ndcg@10"], stop_when=stop)
+        tally.add("race power", [found.winner["ndcg@10"] != "new"])
+        tally.add("race, users read", [found.n_seen["new"] > 1_500])
 
 
 @family
@@ -842,6 +898,28 @@ def analysed(log: Mapping[str, Any], metrics: Sequence[str], **options: Any) -> 
     return recsys.ab(log, metric=metrics, correction="none", **columns, **options).rows
 
 
+def looked_at(log: Mapping[str, Any], metrics: Sequence[str], n: int, n_looks: int, **how: Any) -> np.ndarray:
+    """Which metrics differ by mSPRT at one of so many looks, the last of them at all n units."""
+    crossed = np.zeros(len(metrics), dtype=bool)
+    for look in range(1, n_looks + 1):
+        part = {name: column[: n * look // n_looks] for name, column in log.items()}
+        rows = analysed(part, metrics, sequential="msprt", **how)
+        crossed |= np.array([row.sequential_p is not None and row.sequential_p <= ALPHA for row in rows])
+    return crossed
+
+
+@family
+def always_valid(tally: Tally, rng: Any, worlds: int, n: int, *, mean: str, factor: float) -> None:
+    """Conversions looked at 100 times where variants are equal, and 5 times where they are not."""
+    tuned = recsys.stats.minimal_effect(n, sd=2.0)
+    for size in batches(worlds, n):
+        log, metrics, _ = visits(rng, size, n, f"conversion {mean}")
+        tally.add("msprt, 100 looks", looked_at(log, metrics, n, 100))
+        log, metrics, _ = visits(rng, size, n, f"conversion {mean}", factor)
+        found = [looked_at(log, metrics, n, 5, **how) for how in ({}, {"expected_effect": tuned})]
+        tally.versus("msprt power", *found)
+
+
 @family
 def experiment(tally: Tally, rng: Any, worlds: int, n: int, *, kind: str) -> None:
     """Two variants that are the same, and two of which one has half more; n units together."""
@@ -854,12 +932,7 @@ def experiment(tally: Tally, rng: Any, worlds: int, n: int, *, kind: str) -> Non
         log, metrics, _ = visits(rng, size, n, kind)
         rows = analysed(log, metrics)
         tally.add("ab test", significant(rows), cautioned=[bool(row.notes) for row in rows])
-        crossed = np.zeros(size, dtype=bool)
-        for look in range(1, 11):
-            part = {name: column[: n * look // 10] for name, column in log.items()}
-            rows = analysed(part, metrics, sequential="msprt")
-            crossed |= np.array([row.sequential_p is not None and row.sequential_p <= ALPHA for row in rows])
-        tally.add("msprt", crossed)
+        tally.add("msprt", looked_at(log, metrics, n, 10))
 
 
 @family
@@ -971,7 +1044,13 @@ def others() -> Iterator[Cell]:
         for n in (5, 7, 8, 20, 60, 120):
             yield Cell("nights", noise, n, 1.0, {"noise": noise})
     for metric, hits in (("dcg@10", 0.01), ("dcg@10", 0.003), ("ndcg@10", 0.01), ("value@10", 0.2)):
-        yield Cell("looks", f"{metric}, {hits:.1%} hits", 2_000, 0.25, {"metric": metric, "hits": hits})
+        share = 2.0 if metric == "ndcg@10" else 0.25
+        yield Cell("looks", f"{metric}, {hits:.1%} hits", 2_000, share, {"metric": metric, "hits": hits})
+    yield Cell("looks", "ndcg@10, 20.0% hits", 2_000, 2.0, {"metric": "ndcg@10", "hits": 0.2})
+    yield Cell("looks", "ndcg@10, 20.0% hits", 10_000, 0.5, {"metric": "ndcg@10", "hits": 0.2})
+    for n, share in ((1_000, 2.0), (10_000, 0.5)):
+        yield Cell("half widths", "ndcg@10, 20% hits", n, share, {"hits": 0.2})
+    yield Cell("races", "ndcg@10, 20% hits, +30%", 10_000, 0.5, {"hits": 0.2, "factor": 1.3})
     for zipf in (0.7, 1.2):
         for n, share, names in ((300, 1.0, SAMPLED[:-1]), (1_000, 0.1, ["mle"]), (2_000, 1.0, SAMPLED[:-1])):
             options = {"zipf": zipf, "names": names}
@@ -997,6 +1076,8 @@ def logs() -> Iterator[Cell]:
         for kind in kinds[1:3]:
             yield Cell("planned looks", kind, n, 0.5, {"kind": kind})
         yield Cell("assignment", "two variants", n)
+    for n in (2_000, 20_000):
+        yield Cell("always valid", "conversion 5%, +20%", n, 2.0, {"mean": "5%", "factor": 1.2})
 
 
 def grid() -> list[Cell]:
