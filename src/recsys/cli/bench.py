@@ -156,9 +156,9 @@ class Bench(tables.Tabled):
 
     @cached_property
     def comparison(self) -> Comparison:
-        """Every model against popularity."""
+        """The best model against each other, on the headline and on secondary metrics."""
         with notes_only():
-            return compare(self.evaluations, BASELINE)
+            return compare(self.evaluations, None, headline=self.headline)
 
     @property
     def cautions(self) -> tuple[Caution, ...]:
@@ -177,7 +177,10 @@ class Bench(tables.Tabled):
 
     @cached_property
     def _report_data(self) -> ReportData:
-        return gather_report_data(self.evaluations, **self._report_inputs())
+        return gather_report_data(self._compared(), **self._report_inputs())
+
+    def _compared(self) -> Comparison | Mapping[str, Evaluation]:
+        return self.comparison if len(self.evaluations) > 1 else self.evaluations
 
     def _report_inputs(self) -> dict[str, Any]:
         odd = self.plan.odd
@@ -225,8 +228,8 @@ class Bench(tables.Tabled):
         columns: dict[str, list[Any]] = {"model": list(self.evaluations)}
         for name in (str(r) for r in requests if r.k == _K or str(r) == self.headline):
             columns[name] = [result[name] for result in self.evaluations.values()]
-        rows = [self._report_data.rows.get((model, BASELINE, self.headline)) for model in self.evaluations]
-        columns[f"against {BASELINE}"] = [
+        rows = [self._report_data.rows.get((model, self.best, self.headline)) for model in self.evaluations]
+        columns[f"against {self.best}"] = [
             f"{verdict_word(row)}{f' {row.relative:+.0%}' if math.isfinite(row.relative) else ''}"
             if row
             else ""
@@ -266,7 +269,7 @@ class Bench(tables.Tabled):
             "notes": self._footnotes(),
             "split": {"how": self.plan.how, **self.plan.parameters},
             "relevant_from": self.plan.ratings.relevant_from,
-            "comparison": json.loads(self.comparison.to_json()),
+            "comparison": json.loads(self.comparison.to_json()) if len(self.evaluations) > 1 else None,
             "audit": self.audit.to_dict(),
         }
         return json.dumps(document, indent=indent, ensure_ascii=False)
@@ -279,7 +282,7 @@ class Bench(tables.Tabled):
         """
         from recsys.report import write_report
 
-        return write_report(path, self.evaluations, title=title, **self._report_inputs())
+        return write_report(path, self._compared(), title=title, **self._report_inputs())
 
     def _methods_facts(self) -> dict[str, Any]:
         """What the results do not know of how they were made, and the plan does."""

@@ -35,17 +35,16 @@ _SHORTEST_LIST = 20  # of a model, for its report
 @click.command("compare", cls=VerbCommand)
 @click.argument("paths", nargs=-1, required=True, metavar="A B …")
 @click.option("--truth", metavar="FILE", help="What was relevant; not needed for saved results.")
-@click.option(
-    "--baseline", metavar="NAME", help="The model the others are compared with; by default every pair."
-)
+@shared_options.baseline_option
+@shared_options.headline_option
 @shared_options.name_option
 @shared_options.metric_options
 @shared_options.file_options_for("files of lists", "--truth")
 @shared_options.data_options
-@click.option("--statistic", "test", type=click.Choice(TESTS), default="t", show_default=True,
+@click.option("--statistic", "test", type=click.Choice(TESTS), default=TESTS[0], show_default=True,
                 help="The paired test.")  # fmt: skip
 @click.option("--correction", type=click.Choice([*CORRECTIONS, "max-t"]), default="holm", show_default=True,
-              help="Over all models and metrics.")  # fmt: skip
+              help="Over the models on the headline, and apart from it on all other metrics.")  # fmt: skip
 @click.option("--effect", type=click.Choice(list(EFFECTS)), default="d_z", show_default=True,
               help="The effect size.")  # fmt: skip
 @click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True,

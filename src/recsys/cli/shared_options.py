@@ -353,6 +353,14 @@ name_option = click.option(
     "--name", "names", multiple=True, metavar="MODEL",
     help="What a file's model is called, in the files' order.",
 )  # fmt: skip
+baseline_option = click.option(
+    "--baseline", metavar="NAME",
+    help="Compare the others with it; by default the first of two, of more the best with each other.",
+)  # fmt: skip
+headline_option = click.option(
+    "--headline", metavar="METRIC",
+    help="The metric that decides, by default the first; all others are secondary.",
+)  # fmt: skip
 cautions_option = click.option(
     "--cautions", "silenced", multiple=True, metavar="TEXT",
     help="Cautions not to give: ignore for all, or their codes, separated by commas; repeatable.",

@@ -219,6 +219,7 @@ class Comparison(Reported, Sequence[Row]):
             {name: json_value(column[i]) for name, column in columns.items()} for i in range(len(self.rows))
         ]
         document = {
+            "headline": self.headline,
             "family": self.family,
             "rows": rows,
             "missing": {n: len(v) for n, v in self.missing.items()},
@@ -229,13 +230,13 @@ class Comparison(Reported, Sequence[Row]):
     def to_text(self) -> str:
         """The table metric by metric, the best model first, and the notes below it."""
         sections, columns = columns_by_metric(self.table)
-        return tables.page(columns, self._footnotes(), sections=sections)
+        return tables.page(columns, self._footnotes(), sections=self._marked(sections))
 
     __repr__ = to_text
 
     def _repr_html_(self) -> str:
         sections, columns = columns_by_metric(self.table)
-        return tables.html(columns, self._footnotes(), sections=sections)
+        return tables.html(columns, self._footnotes(), sections=self._marked(sections))
 
     def _ipython_key_completions_(self) -> list[Any]:
         """(model, metric) of every row; with the baseline where that does not name one row."""
@@ -244,7 +245,12 @@ class Comparison(Reported, Sequence[Row]):
         return [(r.model, r.baseline, r.metric) for r in self.rows] if several else pairs
 
     def _columns(self) -> tables.Columns:
-        return display_columns(self.table)
+        columns = display_columns(self.table)
+        return columns | {"metric": self._marked(columns["metric"])}
+
+    def _marked(self, metrics: Sequence[str]) -> list[str]:
+        """The metrics, each but the headline with the word that it is secondary."""
+        return [metric if metric == self.headline else f"{metric} (secondary)" for metric in metrics]
 
     def _footnotes(self) -> list[str]:
         return [*footnotes(self.table), *map(str, self.cautions)]
@@ -345,6 +351,7 @@ def compare_results(
             raise UnknownNameError("choice", name, known)
     if options.get("headline") is not None:
         options = {**options, "headline": str(Request.parse(str(options["headline"])))}
+        requests.sort(key=lambda request: str(request) != options["headline"])
     choices = Options(lower_is_better=frozenset(lower), **read_user_tables(options))
     pairs = [(second, first) for first, second in itertools.combinations(runs, 2)] if every_pair else None
     table = _compare_rows(runs, requests, choices, baseline=baseline, pairs=pairs, make_sums=make_sums)

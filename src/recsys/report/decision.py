@@ -85,7 +85,7 @@ def decide(data: ReportData, n_cautions: int = 0) -> Decision:
         small = f"95% interval {interval.strip()}" if interval else ""
         tile = Tile(metric, f"{value:.4f}", f"{best}{over}", small)
         return Decision(f"{best} reaches {metric} {value:.4f}", says, [tile, trust])
-    tied = data.ties_with_best(metric)
+    tied = data.ties_with_best
     tiles = [*_lifts(data), *_who_loses(data), trust]
     prices = price(data)
     costs = [one.says for one in prices] or _costs_nothing(data)
@@ -193,9 +193,10 @@ def correction_words(data: ReportData) -> str:
         return "not corrected"
     name = data.comparison.table.options.correction
     names = {"max-t": "max-T", "bh": "Benjamini-Hochberg", "by": "Benjamini-Yekutieli"}
-    n = sum(row.metric == data.metric for row in data.comparison.rows)
+    metric = data.comparison.headline
+    n = sum(row.metric == metric for row in data.comparison.rows)
     over = tables.count_with_noun(n, "comparison|comparisons")
-    return f"{names.get(name, name.title())} over {over} on {data.metric}"
+    return f"{names.get(name, name.title())} over {over} on {metric}"
 
 
 def effect_name(data: ReportData) -> str:
@@ -355,12 +356,12 @@ def _changes(data: ReportData, tied: Sequence[str]) -> Iterator[str]:
             is_clear = row is not None and verdict_word(row) == "better"
             ahead.setdefault(leader, []).append(other + (" (clearly)" if is_clear else " (not clearly)"))
     for leader, metrics in ahead.items():
-        yield f"Another metric or cut-off: {leader} is ahead on {_and(metrics)}."
+        yield f"A secondary metric or cut-off: {leader} is ahead on {_and(metrics)}."
     if accuracy and not ahead:
         others = f"other {len(accuracy)}" if len(accuracy) > 1 else "other"
         leads = all(data.value(n, m) != data.value(best, m) for m in accuracy for n in data.names[1:])
         says = f"{best} leads on the {others} as well" if leads else f"no model is ahead on the {others}"
-        yield f"No other metric of accuracy: {says}."
+        yield f"No secondary metric of accuracy: {says}."
     elif not accuracy:
         yield "Another metric or cut-off may: no other metric of accuracy was evaluated."
     yield from _other_groups(data)
@@ -374,7 +375,7 @@ def _changes(data: ReportData, tied: Sequence[str]) -> Iterator[str]:
     elif tied and next_row.difference and next_row.runs is None and next_row.standard_error > 0:
         # As many as the correction asks for: it leaves this comparison a part of the error rate.
         part = next_row.p_value / next_row.adjusted_p if next_row.adjusted_p > 0 else 1.0
-        needed = next_row.users_needed(alpha=(1.0 - next_row.interval.confidence) * min(part, 1.0))
+        needed = next_row.users_needed(alpha=(1.0 - next_row.own_interval.confidence) * min(part, 1.0))
         if needed is not None and needed > next_row.n_units:
             yield (
                 f"More users: if the difference from {data.names[1]} is real, about {needed:,} would show "

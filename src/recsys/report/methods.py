@@ -382,9 +382,10 @@ def _comparison_sentences(comparison: Comparison, cites: _Citations) -> Iterator
     options, rows = comparison.table.options, comparison.rows
     baselines = list(dict.fromkeys(row.baseline for row in rows))
     others = list(dict.fromkeys(row.model for row in rows))
+    is_chosen = len(others) == 1 < len(baselines)
     if len(baselines) == 1:
         pairs = f"{_enumerate(others)} with {baselines[0]}"
-    elif len(others) == 1:
+    elif is_chosen:
         pairs = f"{others[0]}, which has the best {comparison.headline}, with {_enumerate(baselines)}"
     else:
         pairs = "every pair of models"
@@ -401,19 +402,16 @@ def _comparison_sentences(comparison: Comparison, cites: _Citations) -> Iterator
     if lifts:
         methods += f", and of a relative difference by {_with_metrics(lifts, _interval_words, cites)}"
     yield f"Confidence intervals of {options.confidence:.0%} are, of a difference, by {methods}."
-    correction, n_headline = _CORRECTIONS.get(options.correction), sum(r.family == "headline" for r in rows)
+    correction = _CORRECTIONS.get(options.correction)
     if len(rows) == 1:
         yield "There is one comparison, so that its p-value needs no correction."
     elif correction is None:
         yield f"P-values are not corrected for multiple comparisons: there are {len(rows)}."
     else:
-        families = f"the {n_headline} on {comparison.headline}, which decides" if n_headline > 1 else ""
-        if len(rows) > n_headline:
-            families = families or f"none on {comparison.headline}, which decides"
-            families += f", and apart from them the {len(rows) - n_headline} on the other metrics"
-        yield f"P-values are corrected by {correction}{cites.method(options.correction)} over {families}."
+        how = f"{correction}{cites.method(options.correction)}{', for the choice of the best too,' * is_chosen}"
+        yield f"P-values are corrected by {how} within each family: {comparison.family.rpartition(', ')[0]}."
         if any(row.interval.confidence > options.confidence for row in rows):
-            yield "Intervals hold together with those they are corrected with (Bonferroni)."
+            yield "The intervals of a family hold together (Bonferroni)."
     if any(row.effect.name for row in rows):
         yield f"The effect size is {options.effect}{cites.method(options.effect)}."
     yield from _further_tests(comparison, cites)

@@ -27,7 +27,6 @@ from recsys.stats.comparison_table import Row
 from recsys.types import PValue
 
 _MOST_COLUMNS = 10
-_MOST_MODELS_IN_FULL = 12  # of more, only the main metrics can be chosen
 _SIGNS = {"better": "▲", "worse": "▼", "higher": "▲", "lower": "▼"}
 
 
@@ -61,7 +60,7 @@ def ranking(data: ReportData) -> HtmlTable:
     """The models on the headline metric, best first, each against the reference."""
     metric, base = data.metric, data.reference
     values = {n: value_with_interval(data, n, metric) for n in data.names}
-    tied = data.ties_with_best(metric)
+    tied = data.ties_with_best
     rows = {n: data.rows[n, base, metric] for n in data.names if base and (n, base, metric) in data.rows}
     lifts, unit = lifts_or_differences(rows) if rows else ({}, "")
     ends = [v for triple in lifts.values() for v in triple if math.isfinite(v)] + [0.0]
@@ -140,15 +139,15 @@ def _comparison_cells(row: Row, word: str, lift: Triple, unit: str, ends: tuple[
 def overview(data: ReportData) -> tuple[HtmlTable, list[HtmlTable]]:
     """The main metrics, one row per model; and every metric, one row per model and metric.
 
-    The best value of a metric of accuracy is marked, and what no test separates from it; metrics of what is
-    shown stand apart, with no mark.
+    The best value of a metric of accuracy is marked, and on the headline what no test separates from it;
+    metrics of what is shown stand apart, with no mark.
     """
     metrics = main_metrics(data)[:_MOST_COLUMNS]
     values = {m: {n: value_with_interval(data, n, m) for n in data.names} for m in data.metrics}
     rows = [[Cell(model, None, "", "first" if model == data.best else "")] for model in data.names]
     for m in metrics:
         beyond = data.is_beyond_accuracy(m)
-        tied = [] if beyond or not data.is_tested(m) else data.ties_with_best(m)
+        tied = data.ties_with_best if m == data.metric and not beyond else []
         best = "" if beyond or len({v[0] for v in values[m].values()}) < 2 else data.ranked(m)[0]
         is_first_beyond = beyond and m == next(b for b in metrics if data.is_beyond_accuracy(b))
         for name, line in zip(data.names, rows, strict=True):
@@ -196,6 +195,7 @@ def _comparison_table(data: ReportData, name: str, title: str, rows: Sequence[Ro
     """Few columns to read; the files hold every number in a column of its own."""
     columns: dict[str, list[Any]] = {
         "metric": [r.metric for r in rows],
+        "family": [r.family for r in rows],
         "model": [r.model for r in rows],
         "value": [r.value for r in rows],
         "against": [r.baseline for r in rows],
@@ -203,6 +203,8 @@ def _comparison_table(data: ReportData, name: str, title: str, rows: Sequence[Ro
         "difference": [r.difference for r in rows],
         "low": [r.interval.low for r in rows],
         "high": [r.interval.high for r in rows],
+        "own low": [r.own_interval.low for r in rows],
+        "own high": [r.own_interval.high for r in rows],
         "lift %": [100.0 * r.relative for r in rows],
         "p": [r.p_value for r in rows],
         "adjusted p": [r.adjusted_p for r in rows],
@@ -220,7 +222,7 @@ def _comparison_table(data: ReportData, name: str, title: str, rows: Sequence[Ro
         word, lift = verdict_shown(data, r), r.relative_interval
         has_lift = math.isfinite(r.relative)
         lines.append([
-            Cell(r.metric),
+            Cell(r.metric, None, r.family),
             Cell(r.model, None, f"{r.value:.4f}"),
             Cell(r.baseline, None, f"{r.baseline_value:.4f}"),
             Cell(f"{r.difference:+.4f}", r.difference,
@@ -240,29 +242,26 @@ def selection(data: ReportData) -> dict[str, Any]:
     """What the page's script shows for every choice: values, comparisons with the reference, and groups.
 
     A comparison is [lift, low, high, difference, low, high, adjusted p, effect, won, tied, lost, verdict],
-    rounded as it is shown, lifts in percent. `tied` is None where the best of a metric was not tested on it.
+    rounded as it is shown, lifts in percent. `tied` are those that no test separates from the best.
     """
     names, base, words = data.names, data.reference, ["better", "worse"]
-    is_full = len(names) <= _MOST_MODELS_IN_FULL
-    chosen = data.metrics if is_full else main_metrics(data)
     metrics = []
     for m in data.metrics:
         request = data.requests[m]
-        found = [data.rows.get((model, base or "", m)) if m in chosen else None for model in names]
+        found = [data.rows.get((model, base or "", m)) for model in names]
         rows = [row and _numbers(row, verdict_shown(data, row), words) for row in found]
         metrics.append({
             "name": m, "family": m.rsplit("@", 1)[0] if request.k is not None else m, "k": request.k,
             "beyond": data.is_beyond_accuracy(m),
             "order": [names.index(n) for n in data.ranked(m)],
-            "tied": [names.index(n) for n in data.ties_with_best(m)] if data.is_tested(m) else None,
             "values": [[_as_shown(v) for v in value_with_interval(data, n, m)] for n in names],
             "rows": rows if any(rows) else None,
         })  # fmt: skip
     return {
         "models": names, "reference": None if base is None else names.index(base),
         "baseline": None if data.baseline is None else names.index(data.baseline),
-        "headline": data.metrics.index(data.metric), "metrics": metrics,
-        "groups": _groups(data) if is_full else [],
+        "headline": data.metrics.index(data.metric), "metrics": metrics, "groups": _groups(data),
+        "tied": [names.index(n) for n in data.ties_with_best],
         "words": words, "correction": correction_words(data), "effect": effect_name(data),
     }  # fmt: skip
 

@@ -191,7 +191,7 @@
       const low = Math.min(...ends), reach = Math.max(...ends) - low || 1;
       const place = (value) => `${((100 * (value - low)) / reach).toFixed(1)}%`;
       const top = Math.max(...of.values.map((value) => value[0] ?? 0));
-      const tied = new Set(group ? [] : metric.tied || []);
+      const tied = new Set(group || metric !== headline ? [] : held.tied);
       const heads = ["model", metric.name, `${unit ? "lift over" : "difference from"} ${held.models[base]}`, "adjusted p", held.effect, "won / tied / lost"];
       const lines = of.order.map((model, at) => {
         const line = make("tr", undefined, at === 0 ? "leader" : "");
@@ -251,12 +251,14 @@
       table.closest(".scroll").setAttribute("aria-label", text);
       table.closest("section").querySelector(".files").hidden = !isDefault();
       const first = held.models[of.order[0]];
-      const ties = (metric.tied || []).map((model) => held.models[model]);
+      const ties = held.tied.map((model) => held.models[model]);
       says.textContent = group
         ? `${first} is ahead on ${metric.name} for the ${whole(group.n)} users where ${groupName(group)}. Groups have intervals and no tests: among many groups some differ by chance.`
         : metric.beyond
           ? `${metric.name} describes what is shown; more of it is not better as such.`
-          : `${first} is ahead on ${metric.name}${ties.length ? `; ${ties.join(", ")} ${ties.length > 1 ? "tie" : "ties"} with it` : metric.tied ? ", clearly ahead of every other" : ""}. ${metric === headline ? held.correction : "A secondary metric, corrected with the others"}.`;
+          : metric !== headline
+            ? `${first} is ahead on ${metric.name}, a secondary metric: it is corrected with the other metrics and changes nothing on ${headline.name}.`
+            : `${first} is ahead on ${metric.name}${ties.length ? `; ${ties.join(", ")} ${ties.length > 1 ? "tie" : "ties"} with it` : ", clearly ahead of every other"}. ${held.correction}.`;
     };
     const isDefault = () => pick.metric.value === headline.family && pick.k.value === String(headline.k ?? "") && pick.group.value === everyone;
     const remember = (section) => {

@@ -137,9 +137,10 @@ class ReportData:
         with hush(Warning) as caught:
             made = _compare_models(self.models, self.compared, self.baseline, self.metric)
             comparisons = [] if made is None else [made]
-            of_best = {frozenset({self.best, name}) for name in self.names[1:]}
-            if made is not None and not of_best <= _pairs_of(made):
-                comparisons.append(made.decided_by(self.metric))
+            if made is not None and not _holds(made, self.best) and self.metric in _metrics_of(made):
+                found = made.decided_by(self.metric)
+                # The best of the means may be another than that of the values the results state.
+                comparisons.append(found if _holds(found, self.best) else made.pairs("holm"))
         texts = list(dict.fromkeys(text for _, text in caught))
         return comparisons, tuple(_named_warnings(texts, [row for one in comparisons for row in one.rows]))
 
@@ -172,10 +173,8 @@ class ReportData:
     @property
     def reference(self) -> str | None:
         """The model that all others are compared with: the baseline, or without one the best."""
-        if self.comparison is None:
-            return None
-        shared = frozenset.intersection(*_pairs_of(self.comparison))
-        return self.baseline if self.baseline in shared else self.best
+        made, candidates = self.comparison, (self.baseline, *self.names)
+        return next((n for n in candidates if made is not None and n is not None and _holds(made, n)), None)
 
     def ranked(self, metric: str) -> list[str]:
         """The models by a metric, best first and those without a value last; equals in their order."""
@@ -187,16 +186,11 @@ class ReportData:
         turned = value if better == "higher" else -value if better == "lower" else -abs(value)
         return -math.inf if math.isnan(value) else turned
 
-    def ties_with_best(self, metric: str) -> list[str]:
-        """The models that no test separates from the best of a metric, without the best itself."""
-        best, *others = self.ranked(metric)
-        rows = {n: self.rows.get((n, best, metric)) for n in others}
+    @property
+    def ties_with_best(self) -> list[str]:
+        """The models that no test separates from the best on the headline, without the best itself."""
+        rows = {n: self.rows.get((n, self.best, self.metric)) for n in self.names[1:]}
         return [n for n, row in rows.items() if row is not None and verdict_word(row) != "worse"]
-
-    def is_tested(self, metric: str) -> bool:
-        """Whether the best of a metric was compared with each other model on it."""
-        best, *others = self.ranked(metric)
-        return all((n, best, metric) in self.rows for n in others)
 
     def is_beyond_accuracy(self, metric: str) -> bool:
         """Whether a metric is of the items shown, relevant or not: more of it is not better as such."""
@@ -351,17 +345,17 @@ def _choose_baseline(
 def _compare_models(
     models: Mapping[str, list[Evaluation]], given: Comparison | None, baseline: str | None, headline: str
 ) -> Comparison | None:
-    """The comparison as it was given if it holds the headline metric; else one of all metrics."""
-    if given is not None and any(row.metric == headline for row in given.rows):
-        return given if given.headline == headline else given.decided_by(headline, baseline)
+    """The comparison as it was given if it holds headline and baseline; else one of all metrics."""
+    if given is not None and headline in _metrics_of(given):
+        fits = baseline is None or _holds(given, baseline) or _holds(given, next(iter(models)))
+        return given if fits and given.headline == headline else given.decided_by(headline, baseline)
     evaluations = [e for runs in models.values() for e in runs]
-    requests = evaluations[0].requests
-    # Metrics of the whole catalogue are compared where each model has one run. Metrics without any value, and
-    # those marked as unpaired, are not compared.
-    of_catalogue = {str(r) for r in requests if needs_jackknife(r) and len(evaluations) == len(models)}
-    paired = [str(r) for r in requests if not r.metric.unpaired]
+    # Metrics without any value, and those marked as unpaired, are not compared.
+    requests = [r for r in evaluations[0].requests if not r.metric.unpaired]
     metrics = [
-        m for m in paired if all(m in e and (m in of_catalogue or _has_cases(e, m)) for e in evaluations)
+        m
+        for m, is_of_catalogue in ((str(r), needs_jackknife(r)) for r in requests)
+        if all(m in e and (is_of_catalogue or _has_cases(e, m)) for e in evaluations)
     ]
     if not metrics:
         return None
@@ -370,8 +364,14 @@ def _compare_models(
     return compare(dict(models), baseline, metrics, headline=chosen, cautions=silenced)
 
 
-def _pairs_of(comparison: Comparison) -> set[frozenset[str]]:
-    return {frozenset({row.model, row.baseline}) for row in comparison.rows}
+def _metrics_of(comparison: Comparison) -> set[str]:
+    return {row.metric for row in comparison.rows}
+
+
+def _holds(comparison: Comparison, name: str) -> bool:
+    """Whether a model is compared with each other."""
+    pairs = {frozenset({row.model, row.baseline}) for row in comparison.rows}
+    return all(frozenset({name, other}) in pairs for other in comparison.evaluations if other != name)
 
 
 def _named_warnings(texts: Sequence[str], rows: Sequence[Row]) -> Iterator[str]:
@@ -453,9 +453,10 @@ def _choose_metric(
         return name
     if comparison is not None and comparison.headline in shared:
         return comparison.headline
-    first = next(iter(models.values()))[0]
-    known = [m for m in shared if _has_cases(first, m)] or [m for m in shared if math.isfinite(first[m])]
-    return (known or shared)[0]
+    evaluations = [e for runs in models.values() for e in runs]
+    paired = {str(r) for r in evaluations[0].requests if not r.metric.unpaired}
+    known = (m for m in shared if m in paired and any(math.isfinite(e[m]) for e in evaluations))
+    return next(known, shared[0])
 
 
 def _read_model_lists(lists: Any, names: Sequence[str]) -> dict[str, Lists]:

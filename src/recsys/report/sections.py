@@ -24,6 +24,7 @@ from recsys.report.methods import methods_paragraph
 from recsys.report.model_tables import comparisons, overview, ranking, selection
 from recsys.report.report_data import ReportData
 from recsys.stats.change_points import MIN_NIGHTS
+from recsys.stats.comparison_table import merge_notes
 from recsys.types import Ids, Registry, count_entries
 
 MOST_ITEMS = 1200
@@ -159,7 +160,13 @@ def _differences(data: ReportData) -> Section | None:
         )
         pictures.append(Drawing(title[0].upper() + title[1:], chart, wide=True))
     lead = f"Each model against {base}, users paired one by one: an axis of its own for each metric."
-    return Section(lead, [], pictures, notes=data.comparison.table.notes, more_tables=comparisons(data))
+    lead += f" {data.comparison.headline} decides, the other metrics are secondary." if len(values) > 1 else ""
+    deciding = [row for row in data.comparison if row.family == "headline"]
+    notes = [
+        *data.comparison.table.notes,
+        *merge_notes((row.metric, note) for row in deciding for note in row.notes),
+    ]
+    return Section(lead, [], pictures, notes=notes, more_tables=comparisons(data))
 
 
 @section(

@@ -149,7 +149,7 @@ def compare(
     Args:
         evaluations: {name: folder or evaluation}, from `evaluate(..., per_user_path=)`; the folders must be
             on a file system that the driver and all workers share.
-        baseline: the model that the others are compared with; by default every pair is compared.
+        baseline: the model that the others are compared with; by default as for recsys.compare.
         metrics: which metrics; by default those that all evaluations share.
         session: the SparkSession; by default the active one.
         partitions: into how many pieces the users are cut, as for `evaluate`.

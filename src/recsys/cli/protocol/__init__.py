@@ -218,7 +218,7 @@ def _check_comparison(protocol: Protocol) -> None:
     if baseline is not None and baseline not in protocol.content["models"]:
         raise UnknownNameError("baseline", baseline, protocol.content["models"])
     known = [str(request) for request in protocol.requests]
-    for name in comparison.get("metrics", ()):
+    for name in [*comparison.get("metrics", ()), comparison.get("headline", known[0])]:
         if str(Request.parse(name)) not in known:
             raise UnknownNameError("metric to compare", name, known)
 
@@ -431,7 +431,7 @@ def run_protocol(
 
         say("writing the report")
         page.parent.mkdir(parents=True, exist_ok=True)
-        write_report(page, results, baseline=baseline, title=protocol.title, truth=test, train=train)
+        write_report(page, comparison or results, baseline=baseline, title=protocol.title, truth=test, train=train)
     return Outcome(protocol, results, comparison, paths, inputs, page, tuple(notes))
 
 
