@@ -331,7 +331,9 @@ def test_the_models_stand_by_merit_and_popularity_is_the_baseline(result):
     values = [e["ndcg@10"] for e in result.evaluations.values()]
     assert values == sorted(values, reverse=True)
     assert result.best == "item-knn"
-    assert {row.baseline for row in result.comparison} == {"popularity"}
+    assert {row.model for row in result.comparison} == {result.best}
+    assert {row.baseline for row in result.comparison} == {*result.evaluations} - {result.best}
+    assert result.comparison.headline == "ndcg@10"
     assert set(result.evaluations) == {"popularity", *FAST}
     assert result.left_out == {}
 
@@ -358,8 +360,9 @@ def test_the_decision_comes_first_and_is_that_of_the_report(result, tmp_path):
     assert [line.split()[0] for line in lines[table + 2 :][: len(result.evaluations)]] == list(
         result.evaluations
     )
-    against = [line.split()[-3:-1] for line in lines[table + 2 :] if line.startswith("item-knn ")]
-    assert against[0][0] == "better"
+    assert "against item-knn" in lines[table]
+    against = [line.split()[-3:-1] for line in lines[table + 2 :] if line.startswith("popularity ")]
+    assert against[0][0] == "worse"
     page = result.write(tmp_path / "bench.html").read_text("utf-8")
     assert result.decision.heading in page
     assert "by ndcg@10 on validation" in page

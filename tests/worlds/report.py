@@ -56,5 +56,5 @@ def world(n_users=120, n_items=60, seed=0, n_models=3):
     return lists, truth, train, items
 
 
-def evaluations(lists, truth, metrics=("ndcg", "recall", "mrr"), k=(1, 5, 10), **options):
+def evaluations(lists, truth, metrics=("ndcg", "recall", "mrr"), k=(10, 1, 5), **options):
     return {n: recsys.evaluate(own, truth, list(metrics), k=list(k), **options) for n, own in lists.items()}

@@ -138,7 +138,7 @@ def report_html(
         default_title = f"{', '.join(names[:-1])} and {names[-1]}"
     else:
         default_title = f"Comparison of {len(names)} models"
-    cautions = [*_result_cautions(data), *_sampling_cautions(data), *data.warnings]
+    cautions = [*_result_cautions(data), *_sampling_cautions(data)]
     decision = decide(data, len(cautions))
     sections = sections_of(data, only=_WHERE_NOTHING_WAS_FOUND if decision.causes else None)
     page = _Page(

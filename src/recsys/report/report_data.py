@@ -7,7 +7,7 @@ time open further sections; the page names the sections that are left out.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -131,18 +131,16 @@ class ReportData:
         return finds and all(not self.value(n, self.metric) > 0 for n in self.names)
 
     @cached_property
-    def _compared_with_warnings(self) -> tuple[list[Comparison], tuple[str, ...]]:
+    def _comparisons(self) -> list[Comparison]:
         if self.nothing_found or len(self.models) < 2:
-            return [], ()
-        with hush(Warning) as caught:
+            return []
+        with hush(Warning):
             made = _compare_models(self.models, self.compared, self.baseline, self.metric)
-            comparisons = [] if made is None else [made]
-            if made is not None and not _holds(made, self.best) and self.metric in _metrics_of(made):
-                found = made.decided_by(self.metric)
-                # The best of the means may be another than that of the values the results state.
-                comparisons.append(found if _holds(found, self.best) else made.pairs("holm"))
-        texts = list(dict.fromkeys(text for _, text in caught))
-        return comparisons, tuple(_named_warnings(texts, [row for one in comparisons for row in one.rows]))
+            if made is None or _holds(made, self.best) or self.metric not in _metrics_of(made):
+                return [] if made is None else [made]
+            second = made.decided_by(self.metric)
+            # The best of the means may be another than that of the values the results state.
+            return [made, second if _holds(second, self.best) else made.pairs("holm")]
 
     @property
     def comparison(self) -> Comparison | None:
@@ -150,12 +148,7 @@ class ReportData:
 
         None for a single model, and where nothing was found.
         """
-        return next(iter(self._compared_with_warnings[0]), None)
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """The warnings of the comparisons, each with the rows it is about."""
-        return self._compared_with_warnings[1]
+        return next(iter(self._comparisons), None)
 
     @cached_property
     def rows(self) -> dict[tuple[str, str, str], Row]:
@@ -165,7 +158,7 @@ class ReportData:
         family that does: which model is best is a second question.
         """
         found: dict[tuple[str, str, str], Row] = {}
-        for comparison in reversed(self._compared_with_warnings[0]):
+        for comparison in reversed(self._comparisons):
             found |= {(row.model, row.baseline, row.metric): row for row in comparison.rows}
             found |= {(r.baseline, r.model, r.metric): turned_row(r) for r in comparison.rows}
         return found
@@ -372,23 +365,6 @@ def _holds(comparison: Comparison, name: str) -> bool:
     """Whether a model is compared with each other."""
     pairs = {frozenset({row.model, row.baseline}) for row in comparison.rows}
     return all(frozenset({name, other}) in pairs for other in comparison.evaluations if other != name)
-
-
-def _named_warnings(texts: Sequence[str], rows: Sequence[Row]) -> Iterator[str]:
-    """Warnings that begin alike as one, after the first of the comparisons they are about."""
-    alike: dict[str, list[str]] = {}
-    for text in texts:
-        alike.setdefault(text.partition("; ")[0], []).append(text)
-    for start, same in alike.items():
-        about = [row for row in rows if not set(same).isdisjoint(row.notes)]
-        if not about:
-            yield from same
-            continue
-        first, n_more = about[0], len(about) - 1
-        more = f" and {n_more:,} more comparison{'s' * (n_more > 1)}" if n_more else ""
-        named = f"{first.model} against {first.baseline} on {first.metric}{more}"
-        end = next(note for note in first.notes if note in same).removeprefix(start)
-        yield f"{named}: {start}{end if len(same) == 1 else end.replace('; ', '; of the first: ', 1)}"
 
 
 def verdict_word(row: Row) -> str:

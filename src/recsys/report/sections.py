@@ -160,7 +160,8 @@ def _differences(data: ReportData) -> Section | None:
         )
         pictures.append(Drawing(title[0].upper() + title[1:], chart, wide=True))
     lead = f"Each model against {base}, users paired one by one: an axis of its own for each metric."
-    lead += f" {data.comparison.headline} decides, the other metrics are secondary." if len(values) > 1 else ""
+    if len(values) > 1:
+        lead += f" {data.comparison.headline} decides, the other metrics are secondary."
     deciding = [row for row in data.comparison if row.family == "headline"]
     notes = [
         *data.comparison.table.notes,
