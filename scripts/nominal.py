@@ -42,9 +42,11 @@ from recsys.debias.policy_values import ESTIMATORS as POLICY_VALUES
 from recsys.debias.propensity_metrics import ESTIMATORS as OBSERVED
 from recsys.errors import InputError
 from recsys.metrics.registry import Request
+from recsys.report.decision import decide
+from recsys.report.report_data import gather_report_data
 from recsys.stats.comparison_table import EFFECTS, TESTS
 from recsys.stats.intervals import METHODS
-from recsys.stats.multiple_comparisons import CORRECTIONS
+from recsys.stats.multiple_comparisons import CORRECTIONS, adjust
 from recsys.stats.online_experiments import SAMPLE_RATIO_LEVEL, Looks
 from recsys.stats.sampled import METHODS as SAMPLED
 from recsys.stats.sampled import estimate_all, estimate_weighted
@@ -109,6 +111,10 @@ PROMISES = {
     },
     "max-t power": ('correction="max-t" finds less than "holm" in the same family (net loss)', 0.01),
     "pairs": ("pairs() calls two of three equal models different", ALPHA),
+    "card": ("the card of a report names one of five equal models", ALPHA),
+    "card, wrong": ("the card names another than the best of five models", ALPHA),
+    "card, metrics": ("the card names fewer or others with nine more metrics", 0.0),
+    "card power": ("the card names the best of five less often than t-tests by Holm (net loss)", 0.01),
     "Friedman": ("omnibus calls three equal models different", ALPHA),
     "Nemenyi": ("omnibus calls two of three equal models different", ALPHA),
     "runs test": ("compare() of several runs calls two equal models different", ALPHA),
@@ -458,6 +464,34 @@ def three_models(tally: Tally, rng: Any, worlds: int, n: int, *, old: Marginal) 
         (ranks,) = table.omnibus.values()
         tally.add("Friedman", [ranks.p_value <= ALPHA])
         tally.add("Nemenyi", [min(ranks.pairs.values()) <= ALPHA])
+
+
+@family
+def five_models(tally: Tally, rng: Any, worlds: int, n: int, *, old: Marginal) -> None:
+    """Five models with the same distribution, and four beside a better one that one test in two can see."""
+    for world in range(worlds):
+        scores = math.sqrt(0.6) * rng.standard_normal(n) + math.sqrt(0.4) * rng.standard_normal((5, n))
+        for best in (old, old.times(1.0 + 8.0 / math.sqrt(n))):
+            rows = [m.at(z) for m, z in zip([old] * 4 + [best], scores, strict=True)]
+            named = named_by_card([row[None] for row in rows])
+            if best is old:
+                tally.add("card", [named])
+                continue
+            tally.add("card, wrong", [named not in ("", "model 4")])
+            first, *others = sorted(range(5), key=lambda at: -rows[at].mean())
+            p_values = [stats.ttest_rel(rows[first], rows[other]).pvalue for other in others]
+            by_holm = first == 4 and max(adjust(p_values)) <= ALPHA
+            tally.versus("card power", np.array([named == "model 4"]), np.array([by_holm]))
+            if world % 10 == 0:
+                more = [np.stack([row, *old.at(rng.standard_normal((9, n)))]) for row in rows]
+                tally.add("card, metrics", [named_by_card(more) != named])
+
+
+def named_by_card(columns: Sequence[np.ndarray]) -> str:
+    """The model that the card of a report tells to ship; each has a row per metric. Empty if none."""
+    models = {f"model {at}": evaluation_of("ndcg", rows) for at, rows in enumerate(columns)}
+    ship, _, name = decide(gather_report_data(models)).heading.partition(" ")
+    return name if ship == "Ship" else ""
 
 
 @family
@@ -1015,6 +1049,7 @@ def several(n: int) -> Iterator[Cell]:
         options = {"old": MARGINALS[name]}
         for folds in (5, 10):
             yield Cell("cross validation", f"{name}, {folds} folds", n, 1.0, {**options, "folds": folds})
+        yield Cell("five models", name, n, 2.0, options)
         for kind in ("effects", "adjusted", "three models"):
             yield Cell(kind, name, n, 0.5 if kind == "three models" else 1.0, options)
     for aggregate, truth in (("median", 0.25), ("p90", 0.81), ("trimmed(0.1)", 0.91 / 3)):

@@ -129,13 +129,17 @@ def test_comparisons_go_metric_by_metric_with_the_best_first(folder):
     blocks = text.split("\n\n")
     assert [block.splitlines()[at] for block, at in ((blocks[0], 2), (blocks[1], 0))] == [
         "ndcg@5",
-        "recall@5",
+        "recall@5 (secondary)",
     ]
     values = [float(line.split()[1]) for line in blocks[1].splitlines()[1:]]
     assert len(values) == 3
     assert values == sorted(values, reverse=True)
     assert sum(line.endswith("baseline") for line in text.splitlines()) == 2
-    assert "p_holm: p corrected for all comparisons" in text
+    assert "p_holm and intervals: corrected for all comparisons of the family" in text
+    swapped = shown(
+        folder, f"compare {RESULTS} --baseline popularity -m ndcg@5 -m recall@5 --headline recall@5", 200
+    )
+    assert [line for line in swapped.splitlines() if "@5" in line][:2] == ["recall@5", "ndcg@5 (secondary)"]
 
 
 def test_values_have_intervals_where_they_are_quick_and_all_on_request(folder):

@@ -7,6 +7,7 @@ import pytest
 import recsys
 from recsys.report.decision import decide, price
 from recsys.report.report_data import gather_report_data
+from worlds.metric_values import DISCOUNTS, Marginal, evaluation_of
 
 N = 60
 TRUTH = {u: {u, 100 + u} for u in range(N)}
@@ -184,3 +185,43 @@ def test_small_whole_ids_that_training_lacks_are_not_ids_that_match():
     causes = " ".join(shown({"m": nothing}, lists={"m": lists}, truth=truth, train=train).causes)
     assert "nor in training: they are new, or their ids are written in another way." in causes
     assert "the ids match" not in causes
+
+
+class TestPromises:
+    """How often the card names a model: five models of 1,000 users, one relevant item each."""
+
+    HIT, SHARED = 0.2, 0.6
+
+    def drawn(self, rng, best=1.0, n=1000):
+        """Five models whose hits go together; the last one finds `best` times as much."""
+        scores = np.sqrt(self.SHARED) * rng.standard_normal(n)
+        scores = scores + np.sqrt(1 - self.SHARED) * rng.standard_normal((5, n))
+        chances = [self.HIT] * 4 + [best * self.HIT]
+        first = [
+            Marginal("ndcg", 1 - p, tuple(DISCOUNTS)).at(z) for p, z in zip(chances, scores, strict=True)
+        ]
+        more = Marginal("ndcg", 1 - self.HIT, tuple(DISCOUNTS)).at(rng.standard_normal((5, 9, n)))
+        return [
+            {
+                f"m{at}": evaluation_of("ndcg", np.stack([own, *rest][:k]))
+                for at, (own, rest) in enumerate(zip(first, more, strict=True))
+            }
+            for k in (1, 10)
+        ]
+
+    def test_a_best_by_a_quarter_is_found_with_one_metric_and_with_ten_alike(self):
+        rng, found = np.random.default_rng(0), []
+        for world in range(60):
+            one, ten = self.drawn(rng, best=1.25)
+            card = shown(one)
+            found.append(card.heading)
+            if world % 5 == 0:
+                with_ten = shown(ten)
+                assert (with_ten.heading, with_ten.tiles[0]) == (card.heading, card.tiles[0])
+        assert found.count("Ship m4") >= 40  # four in five on average
+        assert not [heading for heading in found if heading.startswith("Ship") and heading != "Ship m4"]
+
+    def test_one_of_five_equal_models_is_seldom_named(self):
+        rng = np.random.default_rng(1)
+        found = [shown(self.drawn(rng)[0]).heading for _ in range(60)]
+        assert sum(heading.startswith("Ship") for heading in found) <= 3  # 5%

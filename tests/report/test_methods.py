@@ -102,18 +102,21 @@ def test_a_comparison_says_its_test_interval_and_correction(world):
     compared = recsys.compare({"a_b": result(0), "new": result(0.5), "old": result(1.0)}, "old", margin=0.1)
     text = str(compared.methods())
     assert "We compared a_b and new with old, paired by user (120 users)." in text
-    assert "is the paired t-test (Student 1908) for ndcg@5, ndcg@10 and recall@10; and a t-test with" in text
-    assert (
-        "corrected by Holm's method (Holm 1979) over 8 comparisons (2 pairs of models x 4 metrics)." in text
-    )
+    assert "is the sign-flip permutation test (Smucker et al. 2007) for ndcg@5, ndcg@10 and" in text
+    families = "2 pairs of models on ndcg@5; secondary: the same on 3 other metrics, 6 comparisons."
+    assert f"corrected by Holm's method (Holm 1979) within each family: {families}" in text
+    assert "The intervals of a family hold together (Bonferroni)." in text
     assert "Equivalence within 0.1 is tested by two one-sided tests (Schuirmann 1987)." in text
     hashes = re.findall(r"([0-9a-f]{12}) \((\w+)\)", text)
     assert [name for _, name in hashes] == ["a_b", "new", "old"]
-    pairs = compared.pairs(correction="none", test="permutation", effect="cliffs_delta", n_resamples=99)
+    chosen = str(recsys.compare({"a": result(0), "b": result(0.5), "c": result(1.0)}).methods())
+    assert "which has the best ndcg@5, with" in chosen
+    assert "(Holm 1979), for the choice of the best too, within each family: the best of 3 models" in chosen
+    pairs = compared.pairs(correction="none", test="t", effect="cliffs_delta")
     text = str(pairs.methods())
     assert "We compared every pair of models" in text
-    assert "the sign-flip permutation (99 draws) test (Smucker et al. 2007)" in text
-    assert "not corrected for multiple comparisons: there are 12 comparisons" in text
+    assert "is the paired t-test (Student 1908)" in text
+    assert "not corrected for multiple comparisons: there are 12." in text
     assert "cliffs_delta (Cliff 1993)" in text
     one = recsys.compare({"new": result(0.5), "old": result(1.0)}, metrics=["recall@10"]).methods()
     assert "ndcg" not in str(one)

@@ -279,7 +279,7 @@ def test_a_model_twice_and_a_model_without_values_make_a_card():
     twins = {"a": results["model 2"], "b": results["model 2"], "c": results["model 0"]}
     assert decide(gather_report_data(twins)).heading == "Nothing separates a and b"
     assert "Nothing separates a and b" in Page(report_html(recsys.compare(twins))).text
-    same = {name: results["model 1"] for name in "abc"}
+    same = dict.fromkeys("abc", results["model 1"])
     assert decide(gather_report_data(same)).heading == "a, b and c are identical on ndcg@10"
     nobody = recsys.evaluate(lists["model 0"], {u: set() for u in truth}, ["ndcg", "recall", "mrr"], k=[10])
     card = decide(gather_report_data(results | {"none": nobody}))

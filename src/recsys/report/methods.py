@@ -35,8 +35,9 @@ _STATISTICS = "statistics: "
 # What a test or an interval is called, by what its label contains; others are called by their label.
 _TESTS = {
     "corrected resampled t": "the corrected resampled t-test", "paired t": "the paired t-test",
-    "jackknife": "a t-test with jackknife variance", "permutation": "", "Wilcoxon": "",
-    "sign": "the sign test", "studentised": "", "bca": "", "Gaffke": "one by Gaffke's bounds",
+    "jackknife": "a t-test with jackknife variance", "Wilcoxon": "",
+    "sign flips": "the sign-flip permutation test", "sign": "the sign test", "studentised": "", "bca": "",
+    "Gaffke": "one by Gaffke's bounds",
 }  # fmt: skip
 _INTERVALS = {
     "t": "Student's t", "normal": "the normal distribution", "studentised": "the studentised bootstrap",
