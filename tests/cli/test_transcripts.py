@@ -47,8 +47,8 @@ COMMANDS = {
     "compare saved": """compare als.json pop.json mix.json -m ndcg@10 -m recall@5 --correction bh
         --effect cliffs_delta""",
     "compare by permutation": "compare als.json pop.json -m ndcg@10 --statistic permutation --rope 1e-2",
-    "compare by max-t": """compare als.json pop.json mix.json -m ndcg@10 -m mrr --statistic permutation
-        --correction max-t""",
+    "compare by max-t": """compare als.json pop.json mix.json -m ndcg@10 -m mrr --baseline pop
+        --headline mrr --correction max-t""",
     "compare by ranks": "compare als.json pop.json -m ndcg@10 --statistic wilcoxon --margin 2e-2 --csv",
     "compare bootstrapped": """compare als.json pop.json -m ndcg@10 --statistic studentised
         --no-worse-than 1e-2""",

@@ -94,7 +94,7 @@ class Methods:
     >>> text.to_add
     ('from which items each list was chosen, and whether items of the training data were left out',)
     >>> [each.key for each in text.cited]
-    ['jarvelin2002cumulated', 'student1908probable', 'recsys']
+    ['jarvelin2002cumulated', 'gaffke2005three', 'recsys']
     """
 
     sentences: tuple[str, ...]
