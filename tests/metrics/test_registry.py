@@ -476,7 +476,7 @@ def alphabetical(task):
 
 @metric(
     "doubled_hits", formula="2 hits(k)", reference="a plug-in", bounds=(0.0, np.inf), aliases=("dh",),
-    additive=True, sum_over_places=True, sets={"default": 7, "headline": 0, "curves": 3},
+    additive=True, sum_over_places=True, sets={"default": 7, "curves": 3},
 )
 def doubled_hits(h, k, c):
     \"\"\"Twice the hits.\"\"\"

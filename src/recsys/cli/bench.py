@@ -177,15 +177,13 @@ class Bench(tables.Tabled):
 
     @cached_property
     def _report_data(self) -> ReportData:
-        return gather_report_data(self._compared(), **self._report_inputs())
-
-    def _compared(self) -> Comparison | Mapping[str, Evaluation]:
-        return self.comparison if len(self.evaluations) > 1 else self.evaluations
+        return gather_report_data(**self._report_inputs())
 
     def _report_inputs(self) -> dict[str, Any]:
         odd = self.plan.odd
         how = [Finding(one[0], "warning" if one in odd else "info", one[1]) for one in self._remarks()]
         return {
+            "results": self.comparison if len(self.evaluations) > 1 else self.evaluations,
             "baseline": BASELINE,
             "metric": self.headline,
             "audit": [*self.audit, *how],
@@ -282,7 +280,7 @@ class Bench(tables.Tabled):
         """
         from recsys.report import write_report
 
-        return write_report(path, self._compared(), title=title, **self._report_inputs())
+        return write_report(path, title=title, **self._report_inputs())
 
     def _methods_facts(self) -> dict[str, Any]:
         """What the results do not know of how they were made, and the plan does."""
@@ -362,7 +360,7 @@ def bench(
     test = plan.test
     usual = set_requests("bench", _K)
     asked = Request.parse(usual[0] if headline is None else headline)
-    drawn = [metric.name for metric in metric_set("bench") if metric in metric_set("headline")]
+    drawn = [metric.name for metric in metric_set("bench") if metric.population == "relevant"]
     curves = [f"{name}@{k}" for name in drawn for k in _OTHER_CUTS]
     requests = tuple(dict.fromkeys((str(asked), *usual, *curves)))
     result = Bench(plan, str(asked), test, plan.history("train", "validation"), items=items)

@@ -35,8 +35,7 @@ _SHORTEST_LIST = 20  # of a model, for its report
 @click.command("compare", cls=VerbCommand)
 @click.argument("paths", nargs=-1, required=True, metavar="A B …")
 @click.option("--truth", metavar="FILE", help="What was relevant; not needed for saved results.")
-@shared_options.baseline_option
-@shared_options.headline_option
+@shared_options.decision_options
 @shared_options.name_option
 @shared_options.metric_options
 @shared_options.file_options_for("files of lists", "--truth")

@@ -158,8 +158,7 @@ def history_command(
 @click.argument("paths", nargs=-1, required=True, metavar="RESULT…")
 @click.option("-o", "--output", type=FILE, metavar="FILE", default=Path("recsys-report") / "report.html",
               show_default=True, help="Where to write it.")  # fmt: skip
-@shared_options.baseline_option
-@shared_options.headline_option
+@shared_options.decision_options
 @click.option("--title", help="The page's heading.")
 @shared_options.name_option
 @click.option("--truth", metavar="FILE", help="What was relevant: needed for lists, optional for results.")

@@ -353,14 +353,6 @@ name_option = click.option(
     "--name", "names", multiple=True, metavar="MODEL",
     help="What a file's model is called, in the files' order.",
 )  # fmt: skip
-baseline_option = click.option(
-    "--baseline", metavar="NAME",
-    help="Compare the others with it; by default the first of two, of more the best with each other.",
-)  # fmt: skip
-headline_option = click.option(
-    "--headline", metavar="METRIC",
-    help="The metric that decides, by default the first; all others are secondary.",
-)  # fmt: skip
 cautions_option = click.option(
     "--cautions", "silenced", multiple=True, metavar="TEXT",
     help="Cautions not to give: ignore for all, or their codes, separated by commas; repeatable.",
@@ -375,6 +367,12 @@ seed_option = click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all random draws."
 )
 
+decision_options = combine_options(
+    click.option("--baseline", metavar="NAME",
+                 help="Compare the others with this model; by default the first of two, of more the best."),
+    click.option("--headline", metavar="METRIC",
+                 help="The metric that decides, by default the first; all others are secondary."),
+)  # fmt: skip
 request_options = combine_options(
     click.option(
         "-m", "--metric", "metrics", multiple=True,

@@ -74,7 +74,6 @@ def dcg(h: Reading, k: int | None, c: Conventions) -> Float:
     not_additive="its ideal list is made of the observed items, so it is not a sum over them; ask for dcg",
     sets={
         "default": 3,
-        "headline": 1,
         "audit": 3,
         "popularity": 2,
         "candidates": 2,

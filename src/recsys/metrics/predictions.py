@@ -198,8 +198,8 @@ def mse(p: Predictions) -> Float:
     bounds=(0.0, math.inf),
     combine=_root_mean,
     row_value=ROW_VALUES["mse"],
-    sets={"ratings": 2, "headline": 6},
-    user_sets={"ratings": 7, "headline": 7},
+    sets={"ratings": 2},
+    user_sets={"ratings": 7},
 )
 def rmse(p: Predictions) -> Float:
     """The root of the mean squared error, in the units of the ratings."""

@@ -65,7 +65,7 @@ def precision(h: Reading, k: int | None, c: Conventions) -> Terms:
     grows_with_k=True,
     over="recall_over",
     additive=True,
-    sets={"default": 2, "headline": 4, "audit": 2, "popularity": 1, "curves": 1, "bench": 2},
+    sets={"default": 2, "audit": 2, "popularity": 1, "curves": 1, "bench": 2},
 )
 def recall(h: Reading, k: int | None, c: Conventions) -> Terms:
     """How much of what is relevant was shown.
@@ -140,7 +140,7 @@ def f(h: Reading, k: int | None, c: Conventions, *, beta: float = 1.0) -> Terms:
     grows_with_k=True,
     additive="one item",
     sum_over_places=True,
-    sets={"default": 5, "headline": 5, "audit": 6, "candidates": 1, "sampling": 2, "bench": 3},
+    sets={"default": 5, "audit": 6, "candidates": 1, "sampling": 2, "bench": 3},
 )
 def hit(h: Reading, k: int | None, c: Conventions) -> Float:
     """Whether anything relevant was shown.
@@ -188,7 +188,7 @@ def hits(h: Reading, k: int | None, c: Conventions) -> Float:
     grows_with_k=True,
     additive="one item",
     sum_over_places=True,
-    sets={"default": 6, "headline": 3, "audit": 5, "candidates": 3, "bench": 4},
+    sets={"default": 6, "audit": 5, "candidates": 3, "bench": 4},
     usual_k=None,
 )
 def mrr(h: Reading, k: int | None, c: Conventions) -> Float:
@@ -214,7 +214,7 @@ def mrr(h: Reading, k: int | None, c: Conventions) -> Float:
     tie_order="number",
     over="ap_over",
     not_additive=HITS_ABOVE,
-    sets={"default": 4, "headline": 2, "audit": 4},
+    sets={"default": 4, "audit": 4},
 )
 def map_(h: Reading, k: int | None, c: Conventions) -> Float:
     """Precision at each relevant item, averaged: rewards relevant items near the top.

@@ -270,11 +270,11 @@ def metric_set(name: str) -> list[Metric]:
     """The metrics that declare a place in this set, in the order of their places.
 
     The sets are: "default" (recsys.evaluate without metrics), "candidates" (evaluate_candidates), "ratings"
-    and "clicks" (evaluate_ratings), "headline" and "curves" (the report), and "audit", "popularity" and
+    and "clicks" (evaluate_ratings), "curves" (the report), "audit", "popularity" and
     "sampling" (checks of the audit), and "bench" (recsys.bench, its headline first).
 
-    >>> [metric.name for metric in metric_set("headline")]
-    ['ndcg', 'map', 'mrr', 'recall', 'hit', 'rmse', 'user_rmse']
+    >>> [metric.name for metric in metric_set("bench")]
+    ['ndcg', 'recall', 'hit', 'mrr', 'coverage', 'novelty']
     """
     members = [m for registry in (METRICS, RATINGS) for m in registry.values() if name in m.sets]
     return sorted(members, key=lambda m: m.sets[name])

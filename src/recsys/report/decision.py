@@ -172,7 +172,7 @@ def _small_print(row: Row, data: ReportData) -> str:
         unit = " of the difference" if math.isfinite(row.relative) else ""  # the number above is a lift
         ends = f"{unit} {gap.low:+.4f} to {gap.high:+.4f}".lstrip() if math.isfinite(gap.low) else ""
     if ends and gap.low < gap.high:
-        confidence = 0.95 if data.comparison is None else data.comparison.table.options.confidence
+        confidence = row.own_interval.confidence
         word = "simultaneous interval" if gap.confidence > confidence else "interval"
         parts.append(f"{100 * confidence:.4g}% {word} {ends}")
     if math.isfinite(row.adjusted_p):

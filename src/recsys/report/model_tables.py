@@ -15,7 +15,6 @@ from recsys.report.decision import correction_words, effect_name
 from recsys.report.html_tables import Cell, Forest, HtmlTable, cell, table_of_rows
 from recsys.report.report_data import ReportData, verdict_word
 from recsys.report.section_numbers import (
-    GroupRow,
     Triple,
     all_strata,
     group_row,
@@ -23,10 +22,14 @@ from recsys.report.section_numbers import (
     main_metrics,
     value_with_interval,
 )
-from recsys.stats.comparison_table import Row
-from recsys.types import PValue
+from recsys.stats.comparison_table import ComparisonTable, Row, number_columns
+from recsys.types import Bool, PValue
 
 _MOST_COLUMNS = 10
+_FILE_COLUMNS = (
+    "metric", "family", "model", "value", "baseline", "baseline_value", "difference", "low", "high",
+    "own_low", "own_high", "relative", "p_value", "adjusted_p", "effect", "wins", "ties", "losses", "verdict",
+)  # fmt: skip
 _SIGNS = {"better": "▲", "worse": "▼", "higher": "▲", "lower": "▼"}
 
 
@@ -176,13 +179,17 @@ def overview(data: ReportData) -> tuple[HtmlTable, list[HtmlTable]]:
 
 def comparisons(data: ReportData) -> list[HtmlTable]:
     """Every metric against the reference; and the best against each other on the headline."""
-    metrics = [] if data.comparison is None else list(dict.fromkeys(r.metric for r in data.comparison.rows))
-    rows = _against(data, data.reference, metrics)
-    tables = [_comparison_table(data, "comparison", "Every comparison in full", rows)]
-    if data.reference != data.best:
-        title = f"{data.best} against each other model on {data.metric}"
-        tables.append(_comparison_table(data, "best", title, _against(data, data.best, [data.metric])))
-    return tables
+    made = data.comparison
+    if made is None:
+        return []
+    rows = _against(data, data.reference, list(dict.fromkeys(row.metric for row in made)))
+    best = _against(data, data.best, [data.metric]) if data.reference != data.best else ()
+    titles = {"comparison": "Every comparison in full", "best": f"The best, {data.best}, against each other"}
+    return [
+        _comparison_table(data, name, titles[name], replace(made.table, rows=tuple(own)))
+        for name, own in (("comparison", rows), ("best", best))
+        if own
+    ]
 
 
 def _against(data: ReportData, base: str | None, metrics: Sequence[str]) -> list[Row]:
@@ -191,34 +198,14 @@ def _against(data: ReportData, base: str | None, metrics: Sequence[str]) -> list
     return [data.rows[key] for key in pairs if key in data.rows]
 
 
-def _comparison_table(data: ReportData, name: str, title: str, rows: Sequence[Row]) -> HtmlTable:
-    """Few columns to read; the files hold every number in a column of its own."""
-    columns: dict[str, list[Any]] = {
-        "metric": [r.metric for r in rows],
-        "family": [r.family for r in rows],
-        "model": [r.model for r in rows],
-        "value": [r.value for r in rows],
-        "against": [r.baseline for r in rows],
-        "value against": [r.baseline_value for r in rows],
-        "difference": [r.difference for r in rows],
-        "low": [r.interval.low for r in rows],
-        "high": [r.interval.high for r in rows],
-        "own low": [r.own_interval.low for r in rows],
-        "own high": [r.own_interval.high for r in rows],
-        "lift %": [100.0 * r.relative for r in rows],
-        "p": [r.p_value for r in rows],
-        "adjusted p": [r.adjusted_p for r in rows],
-        "effect": [_effect(r) for r in rows],
-        "won": [r.wins for r in rows],
-        "tied": [r.ties for r in rows],
-        "lost": [r.losses for r in rows],
-        "verdict": [verdict_shown(data, r) for r in rows],
-    }
-    formats = {"p": "p", "adjusted p": "p", "lift %": "+.1f", "effect": ".2f"}
+def _comparison_table(data: ReportData, name: str, title: str, table: ComparisonTable) -> HtmlTable:
+    """Few columns to read; the files hold numbers in columns of their own, named as compare names them."""
+    numbers = number_columns(table)
+    columns = {heading: numbers[heading] for heading in _FILE_COLUMNS}
     heads = ["metric", "model", "against", "difference", "lift", "adjusted p", effect_name(data)]
     heads += ["won / tied / lost", "verdict"]
     lines = []
-    for r in rows:
+    for r in table.rows:
         word, lift = verdict_shown(data, r), r.relative_interval
         has_lift = math.isfinite(r.relative)
         lines.append([
@@ -235,6 +222,7 @@ def _comparison_table(data: ReportData, name: str, title: str, rows: Sequence[Ro
             Cell(f"{r.wins:,} / {r.ties:,} / {r.losses:,}" if r.effect.name else "", r.wins),
             Cell(_mark(word), None, "", _tone(word)),
         ])  # fmt: skip
+    formats = {"p_value": "p", "adjusted_p": "p", "effect": ".2f"}
     return HtmlTable(name, title, heads, lines, [h in heads[3:8] for h in heads], columns, formats)
 
 
@@ -272,8 +260,7 @@ def _groups(data: ReportData) -> list[dict[str, Any]]:
     for stratum in all_strata(data):
         for label, mask in stratum.masks.items():
             base = data.reference
-            found = [group_row(data, n, base, mask) if base and n != base else None for n in data.names]
-            rows = [_group_numbers(row) for row in found]
+            rows = [_group_numbers(data, n, base, mask) if base and n != base else None for n in data.names]
             values = [stratum.values[n][label] for n in data.names]
             order = sorted(range(len(values)), key=lambda i: -data.merit(values[i][0], data.metric))
             groups.append({
@@ -283,9 +270,8 @@ def _groups(data: ReportData) -> list[dict[str, Any]]:
     return groups
 
 
-def _group_numbers(row: GroupRow | None) -> list[Any] | None:
-    if row is None:
-        return None
+def _group_numbers(data: ReportData, model: str, base: str, mask: Bool) -> list[Any]:
+    row = group_row(data, model, base, mask)
     counts = (row.wins, row.ties, row.losses)
     return [None, None, None, *map(_as_shown, row.difference), None, None, *counts, None]
 

@@ -328,11 +328,8 @@ def _choose_baseline(
         if requested not in models:
             raise UnknownNameError("baseline", requested, models)
         return requested if len(models) > 1 else None
-    if comparison is not None:
-        bases = {row.baseline for row in comparison.rows}
-        if len(bases) == 1:
-            return next(iter(bases))
-    return next(iter(models)) if len(models) == 2 else None
+    bases = {row.baseline for row in comparison or ()} or set([*models][:1] if len(models) == 2 else ())
+    return next(iter(bases)) if len(bases) == 1 else None
 
 
 def _compare_models(

@@ -70,7 +70,7 @@ def test_the_blocks_of_document_000_run_as_written(shared_dir, per_user, capsys)
     pooled = math.sqrt((model.var(ddof=1) + base.var(ddof=1)) / 2)
     assert f"Effect size (Cohen's d): {(model - base).mean() / pooled:.3f}" in printed
     assert "95% CI: [" in printed
-    assert scope["perm_result"]["p_value"] == pytest.approx(1 / 1001)
+    assert scope["perm_result"]["p_value"] == pytest.approx(2 * p, rel=1)  # of all permutations
     assert scope["ci"]["lower"] < model.mean() < scope["ci"]["upper"]
 
 
@@ -303,7 +303,7 @@ def test_permutation_is_paired(per_user):
     rng = np.random.default_rng(5)
     score = rng.random(200)
     result = BootstrapEstimator().permutation_test(score + 0.01 + 0.001 * rng.random(200), score, 999)
-    assert result["p_value"] == pytest.approx(1 / 1000)
+    assert result["p_value"] < 1e-50  # of all permutations: 2 of 2^200 are as far from 0
     few_a, few_b = model[:9] + rng.normal(0, 0.1, 9), base[:9]
     theirs = stats.permutation_test(
         (few_a, few_b), lambda x, y: np.mean(x - y), permutation_type="samples", n_resamples=np.inf

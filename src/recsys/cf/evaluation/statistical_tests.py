@@ -8,6 +8,7 @@ typed warning and is also listed under `warnings`.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -252,7 +253,9 @@ class StatisticalTester:
             confidence=1.0 - self.alpha,
         )  # fmt: skip
         tables = tables_of(models, "score")
-        result = compare_tables(tables, baseline=baseline, options=options)
+        every_pair = [(second, first) for first, second in itertools.combinations(tables, 2)]
+        pairs = every_pair if baseline is None else None
+        result = compare_tables(tables, baseline=baseline, pairs=pairs, options=options)
         friedman = omnibus(tables, "score", alpha=self.alpha) if len(tables) > 2 else None
         comparisons = {}
         for row in result.rows:

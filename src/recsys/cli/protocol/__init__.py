@@ -431,8 +431,8 @@ def run_protocol(
 
         say("writing the report")
         page.parent.mkdir(parents=True, exist_ok=True)
-        shown = comparison or results
-        write_report(page, shown, baseline=baseline, title=protocol.title, truth=test, train=train)
+        what = comparison or results
+        write_report(page, what, baseline=baseline, title=protocol.title, truth=test, train=train)
     return Outcome(protocol, results, comparison, paths, inputs, page, tuple(notes))
 
 
