@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import io
 import json
@@ -262,6 +263,40 @@ def test_compare_answers_what_else_it_is_asked(run):
     assert {name for name in row if "equivalen" in name or "worse" in name or "better" in name}
     text = run("compare", "old.json", "new.json", *arguments).stdout
     assert "1 pair of models on " in text
+
+
+@pytest.mark.parametrize("baseline", [(), ("--baseline", "old")])
+def test_compare_and_report_say_the_same_of_the_same_results(run, baseline):
+    save_results(run)
+    table = pd.read_csv("new.csv")
+    table[table.index % 7 > 0].to_csv("third.csv", index=False)
+    run("evaluate", "third.csv", "truth.csv", "-m", "hit@1", "-m", "ndcg@2", "--save", "third.json")
+    models = ("old.json", "new.json", "third.json", *baseline)
+    for headline in ((), ("--headline", "hit@1"), ("--headline", "ndcg@2")):
+        compared = json.loads(run("compare", *models, *headline, "--json").stdout)
+        deciding = [row for row in compared["rows"] if row["family"] == "headline"]
+        assert {row["metric"] for row in deciding} == {headline[-1] if headline else "hit@1"}
+        assert {row["metric"] for row in compared["rows"]} == {"hit@1", "ndcg@2"}
+        page = run("report", *models, *headline, "-o", "page.html")
+        assert page.exit_code == 0, page.output
+        link = r'download="comparison.json" href="[^"]*base64,([^"]*)"'
+        (held,) = re.findall(link, Path("page.html").read_text("utf-8"))
+        shown = {
+            tuple(row[n] for n in ("model", "baseline", "metric")): row
+            for row in json.loads(base64.b64decode(held))
+        }
+        for row in compared["rows"]:
+            seen = shown.get((row["model"], row["baseline"], row["metric"]))
+            turned = shown.get((row["baseline"], row["model"], row["metric"]))
+            assert (seen or turned)["adjusted_p"] == row["adjusted_p"]
+            assert (seen or turned)["family"] == row["family"]
+            if seen:
+                assert [seen[end] for end in ("low", "high", "own_low")] == [
+                    row[end] for end in ("low", "high", "own_low")
+                ]
+            else:
+                assert (turned["low"], turned["high"]) == (-row["high"], -row["low"])
+    assert run("compare", *models, "--headline", "mrr").exit_code != 0
 
 
 def test_compare_adjusts_for_what_is_known_of_users(run):
