@@ -149,11 +149,12 @@ def test_the_gap_between_groups_of_users_has_an_interval():
     result = recsys.evaluate(lists, truth, ["hit@1", "coverage@1"], by=lambda u: "odd" if u % 2 else "even")
     gap = result.gaps()["hit@1"]
     values = [result.values_of("hit@1")[np.arange(400) % 2 == side] for side in (1, 0)]
-    error = math.sqrt(sum(v.var(ddof=1) / len(v) for v in values))
+    odd, even = (recsys.stats.mean_interval(v, method="gaffke", bounds=(0, 1)).interval for v in values)
     assert gap.best == "odd"
     assert gap.difference == pytest.approx(values[0].mean() - values[1].mean())
-    reach = stats.t.isf(0.025, 199) * error
-    assert gap.interval == pytest.approx((gap.difference - reach, gap.difference + reach))
+    below = math.hypot(values[0].mean() - odd.low, even.high - values[1].mean())
+    above = math.hypot(odd.high - values[0].mean(), values[1].mean() - even.low)
+    assert gap.interval == pytest.approx((gap.difference - below, gap.difference + above))
     assert result.gaps()["coverage@1"].interval is None
 
 

@@ -154,7 +154,8 @@ def test_comparisons_of_three_name_both_sides():
         name: recsys.evaluate({n: [n if n % every == 0 else -1] for n in people}, people, ["hit@1"])
         for name, every in (("a", 2), ("b", 3), ("c", 5))
     }
-    found = recsys.compare(models)
+    assert [(row.model, row.baseline) for row in recsys.compare(models)] == [("a", "b"), ("a", "c")]
+    found = recsys.compare(models).pairs()
     assert [line.split()[2] for line in str(found).split("\n")[3:6]] == ["a", "a", "b"]
     assert found["c", "b", "hit@1"].baseline == "b"
     assert found["b", "hit@1"].baseline == "a"
