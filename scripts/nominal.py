@@ -468,10 +468,11 @@ def three_models(tally: Tally, rng: Any, worlds: int, n: int, *, old: Marginal) 
 
 @family
 def five_models(tally: Tally, rng: Any, worlds: int, n: int, *, old: Marginal) -> None:
-    """Five models with the same distribution, and four beside a better one that one test in two can see."""
+    """Five models with the same distribution, and four beside a better one that most tests can see."""
+    better = old.times(1.0 + 3.5 * math.sqrt(old.zeros / (1.0 - old.zeros) / n))
     for world in range(worlds):
         scores = math.sqrt(0.6) * rng.standard_normal(n) + math.sqrt(0.4) * rng.standard_normal((5, n))
-        for best in (old, old.times(1.0 + 8.0 / math.sqrt(n))):
+        for best in (old, better):
             rows = [m.at(z) for m, z in zip([old] * 4 + [best], scores, strict=True)]
             named = named_by_card([row[None] for row in rows])
             if best is old:

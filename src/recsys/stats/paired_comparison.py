@@ -326,8 +326,10 @@ def _families(
             values = {name: sign * value for name, value in means(headline).items()}
             best = max(models, key=lambda name: -math.inf if math.isnan(values[name]) else values[name])
             pairs = [(best, name) for name in models if name != best]
+        elif baseline is None and len(models) == 2:
+            pairs = [(models[1], models[0])]
         else:
-            pairs = _model_pairs(models, next(iter(models), None) if baseline is None else baseline)
+            pairs = _model_pairs(models, baseline)
     return _Families([(*pair, metric) for pair in pairs for metric in metrics], headline, chosen, options)
 
 
