@@ -119,7 +119,8 @@ def test_a_comparison_in_a_notebook_folds_all_but_the_first_metric():
     comparison = recsys.compare(models(), baseline="old")
     page = comparison._repr_html_()
     assert page.count("<details><summary><b>") == 2
-    assert [page.count(f">{word}</b>") for word in ("hit@2", "mrr", "coverage@2")] == [1, 1, 1]
+    words = ("hit@2", "mrr (secondary)", "coverage@2 (secondary)")
+    assert [page.count(f">{word}</b>") for word in words] == [1, 1, 1]
     assert 'style="color:#' in page
     assert all(escape(row.verdict.partition(": ")[2]) in page for row in comparison)
 
