@@ -194,6 +194,32 @@ def test_factors(run, tmp_path):
     assert run("evaluate", "old.csv", "truth.csv", "--save", "old.csv").exit_code == 2
 
 
+def test_gate_counts_the_looks_at_a_candidate(run):
+    save_results(run)
+    asked = ("gate", "results/2.json", "--against", "old.json", "-m", "hit@1")
+    users = pd.read_csv("truth.csv")
+    for at in (1, 2):
+        users[: 300 // at].to_csv("some.csv", index=False)
+        saved = ("--save", f"results/{at}.json", "--name", "als-7")
+        Path("results").mkdir(exist_ok=True)
+        assert run("evaluate", "new.csv", "some.csv", "-m", "hit@1", *saved).exit_code == 0
+    users[:150].to_csv("truth.csv", index=False)
+    save_results(run)
+    done = run(*asked, "--history", "results")
+    assert done.exit_code == 0, done.output
+    assert (
+        "look 2 at als-7, and the confidence is that of one. Plan all looks from the first on (--looks)."
+        in (" ".join(done.stdout.split()))
+    )
+    planned = run(*asked, "--history", "results", "--looks", "14")
+    assert "95% over 14 planned looks" in " ".join(planned.stdout.split())
+    assert "look 2" not in planned.stdout
+    late = run(*asked, "--history", "results", "--looks", "1")
+    assert (late.exit_code, "(--looks)" in late.stderr) == (3, True)
+    assert run(*asked, "--looks", "0").exit_code == 2
+    assert run(*asked, "--history", "gone").exit_code == 3
+
+
 def test_gate_margins_of_metrics_with_settings(run):
     for name in ("old", "new"):
         run("evaluate", f"{name}.csv", "truth.csv", "-m", "f(beta=2)@1", "--save", f"{name}.json")

@@ -12,8 +12,10 @@ import pytest
 from scipy import stats as scipy_stats
 
 import recsys
+from recsys.comparison.history import record
 from recsys.errors import ConventionError, InputError, NotDefinedError
 from recsys.evaluation.cautions import Caution
+from worlds.metric_values import MARGINALS, correlated, evaluation_of
 
 
 @cache
@@ -320,3 +322,100 @@ def test_what_two_users_say_of_the_catalogue_may_be_anything():
     gated = recsys.gate(new, old, {"coverage@1": 0.1})
     assert not gated.passed
     assert "not shown that it is no worse than 0.1: it may be anything" in gated.to_text()
+
+
+# Several looks at the same candidate
+
+
+def night(at, name="als-7", folder=None, *, share=0.5, train=None):
+    """The candidate on 400 users of its own, as it was saved."""
+    users = range(1000 * at, 1000 * at + 400)
+    truth = {u: {u % 50} for u in users}
+    lists = {u: [u % 50 if u % 10 < 10 * share else 99] for u in users}
+    result = recsys.evaluate(lists, truth, ["hit@1"], train=train)
+    return result if folder is None else recsys.load(record(folder, result, name))
+
+
+def test_each_planned_look_has_the_same_part_of_the_level():
+    options = {"hit@1": "6%", "ndcg@3": "6%"}
+    planned = recsys.gate(same_model(), old_model(), options, looks=14)
+    alone = recsys.gate(same_model(), old_model(), options, confidence=1 - 0.05 / 14)
+    assert [replace(c, notes=()) for c in planned.checks] == [replace(c, notes=()) for c in alone.checks]
+    assert recsys.gate(same_model(), old_model(), options, looks=1) == recsys.gate(
+        same_model(), old_model(), options
+    )
+    assert "one-sided bounds of 99.64% confidence, 95% over 14 planned looks" in str(planned)
+    assert "at least (99.64%)" in planned.to_markdown()
+    found = json.loads(planned.to_json())
+    assert (found["confidence"], found["looks"], found["look"]) == (0.95, 14, 1)
+
+
+@pytest.mark.parametrize("looks", [0, -1, 1.5, "14", float("nan")])
+def test_looks_are_a_whole_number(looks):
+    with pytest.raises(InputError, match=r"looks=.* is not a number of looks"):
+        recsys.gate(old_model(), old_model(), {"hit@1": "1%"}, looks=looks)
+
+
+def test_a_second_look_is_noted_and_more_than_planned_is_an_error(tmp_path):
+    margins, old = {"hit@1": "20%"}, night(1)
+    first = night(1, folder=tmp_path)
+    for again in (first, recsys.load(record(tmp_path, night(1), "als-7"))):  # the same test is the same look
+        found = recsys.gate(again, old, margins, history=tmp_path)
+        assert (found.look, found.passed, "look" in str(found)) == (1, True, False)
+    second = night(2, folder=tmp_path)
+    found = recsys.gate(second, night(2), margins, history=tmp_path)
+    note = "this is look 2 at als-7, and the confidence is that of one. "
+    note += "Plan all looks from the first on (looks=)."
+    assert (found.look, found.passed, found.notes) == (2, True, (note,))
+    assert f"**{note}**" in found.to_markdown()
+    assert found.to_markdown().count("look 2") == 1
+    assert json.loads(found.to_json())["notes"] == [note]
+    planned = recsys.gate(second, night(2), margins, looks=2, history=tmp_path)
+    assert (planned.look, planned.notes) == (2, ())
+    third = night(3, folder=tmp_path)
+    with pytest.raises(InputError, match="this is look 3 at als-7, and the confidence is that of 2"):
+        recsys.gate(third, night(3), margins, looks=2, history=tmp_path)
+
+
+def test_a_new_candidate_is_not_a_second_look(tmp_path):
+    margins = {"hit@1": "20%"}
+    night(1, "als-6", tmp_path), night(2, "als-7", tmp_path, train={1: [1]})
+    (tmp_path / "other.json").write_text("{}")
+    for at, options, look in ((3, {"train": {1: [1, 2]}}, 1), (4, {"train": {1: [1]}}, 2), (5, {}, 4)):
+        found = recsys.gate(night(at, "als-7", tmp_path, **options), night(at), margins, history=tmp_path)
+        assert found.look == look, at
+    with pytest.raises(InputError, match="no name to find it by"):
+        recsys.gate(night(6), night(6), margins, history=tmp_path)
+
+
+def nights_of(n_nights, n_worlds, gain, *, accumulate=False):
+    """Evaluations of the new and the old model on nights of 500 users, half of whom the old one hits."""
+    rng, old = np.random.default_rng(2), MARGINALS["hit, 10%"].times(5)
+    seen = [np.empty((n_worlds, 0))] * 2
+    for _ in range(n_nights):
+        scores = correlated(rng, (n_worlds, 500), 0.8)
+        tonight = [old.times(gain).at(scores[0]), old.at(scores[1])]
+        seen = [np.concatenate(both, axis=1) for both in zip(seen, tonight, strict=True)]
+        yield [evaluation_of("hit", values) for values in (seen if accumulate else tonight)]
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+def test_a_model_at_the_margin_passes_on_one_of_14_nights_in_5_of_100_worlds_at_most(accumulate):
+    planned, alone = np.zeros((2, 60), dtype=bool)
+    for new, old in nights_of(14, 60, 0.9, accumulate=accumulate):
+        checks = recsys.gate(new, old, dict.fromkeys(new, 0.05), looks=14).checks
+        planned |= [check.passed for check in checks]
+        alone |= [check.p_value <= 0.05 for check in checks]
+    assert planned.mean() <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 60)
+    assert alone.mean() > 0.1  # what looks that were not planned come to
+
+
+def test_planned_looks_cost_some_power_on_each_night():
+    """An equal model, a margin of 10%, 500 users: how often one look passes it."""
+    ((new, old),) = nights_of(1, 100, 1.0)
+    rates = []
+    for looks in (1, 5, 14):
+        checks = recsys.gate(new, old, dict.fromkeys(new, "10%"), looks=looks).checks
+        rates.append(np.mean([check.passed for check in checks]))
+    assert rates == sorted(rates, reverse=True)
+    assert np.all(np.array(rates) >= (0.7, 0.45, 0.3)), rates

@@ -46,7 +46,7 @@ _OPTION_WORDING: tuple[tuple[str, str], ...] = (
     (r"\border= \(times, or places in time\)", "--time COLUMN"),
     (r"pass popularity=, or (?=a popularity column)", "pass "),
     (r"\bseen=None", "--seen none"),
-    (r"\b(train|items|lists|users|reference|seen|at|length|catalogue)=(?=[ ,.):]|$)", r"--\1"),
+    (r"\b(train|items|lists|users|reference|seen|at|length|catalogue|looks)=(?=[ ,.):]|$)", r"--\1"),
     (r"\btest=(?=[ ,.):;]|$)", "--test-share"),
     (r"\btest='([a-z]+)'", r"--statistic \1"),
     (r"\btest=(?=['\d-])'?([^ ',]*[^ ',.])'?", r"--test-share \1"),

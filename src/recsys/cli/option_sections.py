@@ -22,7 +22,7 @@ _SECTIONS = {
     ),
     "Statistics and chance": (
         "--baseline", "--statistic", "--correction", "--effect", "--confidence", "--margin",
-        "--no-worse-than", "--rope", "--covariate", "--strata", "--seed",
+        "--no-worse-than", "--rope", "--covariate", "--strata", "--looks", "--seed", "--seeds",
     ),
     "Tables larger than memory": ("--memory", "--per-user-to", "--checkpoint"),
     "Output": (

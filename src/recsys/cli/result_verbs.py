@@ -14,7 +14,7 @@ from recsys.cli import shared_options
 from recsys.cli.error_messages import FAILED, note, print_warnings
 from recsys.cli.option_sections import VerbCommand
 from recsys.cli.output import check_target, print_csv, print_page
-from recsys.cli.shared_options import FILE, FileOptions, MetricOptions, chosen_conventions
+from recsys.cli.shared_options import FILE, FOLDER, FileOptions, MetricOptions, chosen_conventions
 from recsys.errors import FileError
 
 
@@ -84,6 +84,10 @@ def explain_command(
 @click.option("--better", is_flag=True, help="Require that it is shown to be better.")
 @click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True,
               help="Of the one-sided bounds.")  # fmt: skip
+@click.option("--looks", type=click.IntRange(min=1), metavar="N",
+              help="Nights on which this candidate may be asked about; by default one.")  # fmt: skip
+@click.option("--history", type=FOLDER, metavar="FOLDER",
+              help="Results over time: a second look at the candidate (its name) is noted.")  # fmt: skip
 @click.option("--comment", type=FILE, metavar="FILE",
                 help="Write a Markdown comment on the change: verdict, table, what to do.")  # fmt: skip
 @click.option("--markdown", is_flag=True, help="Print Markdown.")
@@ -97,6 +101,8 @@ def gate_command(
     margin: str,
     better: bool,
     confidence: float,
+    looks: int | None,
+    history: Path | None,
     comment: Path | None,
     markdown: bool,
     as_json: bool,
@@ -108,7 +114,6 @@ def gate_command(
     -m ndcg@10=0.5% -m recall@10=2%
     """
     from recsys.comparison.gate import gate
-    from recsys.evaluation.results import load
     from recsys.inputs.files import write_text
 
     shared_options.refuse_both(json=as_json, markdown=markdown)
@@ -123,7 +128,7 @@ def gate_command(
     if comment is not None:
         check_target(comment, "comment", inputs=(new, against))
     with print_warnings(quiet=quiet):
-        decision = gate(load(new), load(against), margins, confidence=confidence)
+        decision = gate(new, against, margins, confidence=confidence, looks=looks, history=history)
     if comment is not None:
         write_text(comment, decision.to_markdown() + "\n")
     print_page(decision, as_json=as_json, markdown=markdown)

@@ -5,7 +5,9 @@ instead of passing. Users who do not differ prove little: where fewer than 20 do
 the bound allows for losses that were not seen (Gaffke's bound, from the range of the metric), and a note says
 how many more users it would take. A metric that is one number of all lists, such as coverage, has no value
 for each user: its bound leaves out groups of users, as that of `compare` does. Every metric must pass, so
-none of the tests needs a correction.
+none of the tests needs a correction. A candidate that may pass on any of several nights has as many chances
+to pass wrongly: each of the planned looks gets the same part of the level (Bonferroni), which holds whether
+users are fresh or accumulate, and for bounds that are not normal.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from numbers import Real
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from recsys.comparison.compare import (
@@ -27,6 +30,7 @@ from recsys.comparison.compare import (
     value_ranges,
     why_no_demand,
 )
+from recsys.comparison.history import earlier_looks
 from recsys.comparison.row_pieces import (
     check_rows,
     folder_of,
@@ -43,7 +47,7 @@ from recsys.evaluation.results import Evaluation
 from recsys.evaluation.uncertainty import group_jackknife, needs_jackknife
 from recsys.metrics.registry import Request, check_same_decisions
 from recsys.stats.comparison_table import merge_notes
-from recsys.stats.inference_results import check_confidence, format_p, notes_only, t_ratio, t_tail
+from recsys.stats.inference_results import check_confidence, format_p, is_whole, notes_only, t_ratio, t_tail
 from recsys.stats.paired_sums import Paired, SumsOfPieces
 from recsys.stats.paired_tests import bounded_mean_test, paired_t
 from recsys.stats.pairing import Aligned, Differences, align
@@ -108,12 +112,17 @@ class GateCheck:
 
 @dataclass(frozen=True, repr=False)
 class Gate(tables.Tabled):
-    """All checks; passed if every one of them is."""
+    """All checks; passed if every one of them is.
+
+    `confidence` is that of all planned `looks` together, and this is look number `look` as far as is known.
+    """
 
     checks: tuple[GateCheck, ...]
     confidence: float
     notes: tuple[str, ...] = ()
     cautions: tuple[Caution, ...] = ()
+    looks: int = 1
+    look: int = 1
 
     @property
     def passed(self) -> bool:
@@ -121,6 +130,11 @@ class Gate(tables.Tabled):
 
     def __bool__(self) -> bool:
         return self.passed
+
+    @property
+    def _bound_confidence(self) -> str:
+        """The confidence of each bound, in percent."""
+        return f"{100 * (1.0 - (1.0 - self.confidence) / self.looks):.4g}%"
 
     def to_markdown(self) -> str:
         """A comment on a change: the verdict, what to do, the table, and how it was tested."""
@@ -137,11 +151,12 @@ class Gate(tables.Tabled):
             "new": cells["new"],
             "old": cells["against"],
             "change": cells["change"],
-            f"at least ({self.confidence:.0%})": [c.least for c in self.checks],
+            f"at least ({self._bound_confidence})": [c.least for c in self.checks],
             "needed": ["above 0" if c.margin == 0 else f"above -{c.limit}" for c in self.checks],
             "": cells[""],
         }
-        cautions = [str(caution) for caution in self.cautions]
+        # A look that was not planned comes first among the notes.
+        cautions = [*self.notes[: self.look > self.looks], *map(str, self.cautions)]
         notes = [note for note in self._footnotes()[1:] if note not in cautions]
         lines = [
             f"### Recommendation quality: {'passed' if self.passed else 'FAILED'}",
@@ -159,6 +174,8 @@ class Gate(tables.Tabled):
         document = {
             "passed": self.passed,
             "confidence": self.confidence,
+            "looks": self.looks,
+            "look": self.look,
             "checks": checks,
             "notes": list(self.notes),
             "cautions": [one._asdict() for one in self.cautions],
@@ -180,9 +197,10 @@ class Gate(tables.Tabled):
         users_text = (f"{users[0]:,} to " if len(users) > 1 else "") + tables.count_with_noun(
             users[-1], "user|users"
         )
+        planned = f", {100 * self.confidence:.4g}% over {self.looks} planned looks" if self.looks > 1 else ""
         return [
             "passed" if self.passed else "FAILED",
-            f"{users_text}, paired by id; one-sided bounds of {self.confidence:.0%} confidence",
+            f"{users_text}, paired by id; one-sided bounds of {self._bound_confidence} confidence{planned}",
             "every metric must pass, so none is corrected for the others",
             *self.notes,
             *merge_notes((c.metric, f"{c.metric}: {note}") for c in self.checks for note in c.notes),
@@ -196,6 +214,8 @@ def gate(
     margins: Mapping[str, str | float],
     *,
     confidence: float = 0.95,
+    looks: int | None = None,
+    history: str | Path | None = None,
 ) -> Gate:
     """Test whether each metric is no worse than before by more than a margin.
 
@@ -210,6 +230,10 @@ def gate(
         margins: how much worse each metric may be: "1%" of the old value, or 0.005 in its own units; 0 asks
             that it is shown to be better. One so wide that no model can fail it is refused.
         confidence: of the one-sided bound.
+        looks: how often this candidate may be asked about on other users, of which passing once is enough:
+            wrongly passing any of them is as unlikely as confidence says. By default once.
+        history: a folder of results over time. From the second test on which it holds the candidate (by name,
+            unless it learnt from other data), a note says so; more looks than were planned are an error.
 
     >>> import recsys
     >>> truth = {u: {u} for u in range(1000)}
@@ -251,8 +275,10 @@ def gate(
     )
     refuse_other_question(other.asked, result.asked, ("the old result", "the new one"))
     ranges = value_ranges(requests, [result, other])
+    look, late = _find_look(result, history, looks)
+    planned, each = looks or 1, 1.0 - (1.0 - confidence) / (looks or 1)
     demands = {
-        str(request): _demand(request, margin, [other, result], confidence)
+        str(request): _demand(request, margin, [other, result], each)
         for request, margin in zip(requests, margins.values(), strict=True)
     }
     sides = {"new": result, "old": other}
@@ -269,7 +295,19 @@ def gate(
         notes.append(f"{' and '.join(early)} {how}")
     cautions = comparison_cautions({"the old result": [other], "the new one": [result]}, demands)
     in_order = tuple(by_name[name] for name in demands)
-    return Gate(in_order, confidence, tuple(note for note in notes if note), cautions)
+    return Gate(in_order, confidence, tuple(filter(None, [late, *notes])), cautions, planned, look)
+
+
+def _find_look(new: Evaluation, history: str | Path | None, looks: int | None) -> tuple[int, str]:
+    """Which look at a candidate this is, and a note if none was planned after the first."""
+    if looks is not None and (not is_whole(looks) or looks < 1):
+        raise InputError(f"looks={looks!r} is not a number of looks.", hint="Such as 14, for two weeks.")
+    look = 1 if history is None else earlier_looks(new, history) + 1
+    words = f"this is look {look} at {new.name}, and the confidence is that of {looks or 'one'}"
+    hint = "Plan all looks from the first on (looks=)."
+    if looks is not None and look > looks:
+        raise InputError(f"{words}.", hint=hint)
+    return look, f"{words}. {hint}" if look > (looks or 1) else ""
 
 
 def _check_rows(

@@ -21,6 +21,7 @@ from typing import Any
 from recsys.comparison.row_pieces import folder_of
 from recsys.errors import FileError, InputError
 from recsys.evaluation import tables
+from recsys.evaluation.asked import Asked, Content
 from recsys.evaluation.engine import is_aggregated
 from recsys.evaluation.results import Evaluation, load
 from recsys.evaluation.uncertainty import needs_jackknife
@@ -208,6 +209,25 @@ def history(
         reason = f" ({skipped[0]})" if skipped else ""
         raise InputError(f"{folder} holds no result{reason}.", hint="Check the folder.")
     return ResultHistory(nights, skipped)
+
+
+def earlier_looks(candidate: Evaluation, folder: str | Path) -> int:
+    """On how many other tests a folder holds a candidate: results of its name.
+
+    One that is known to have learnt from other data (`train=`) is another candidate. The same test is not
+    another look: the same lists give the same result there, and other lists are of another model.
+    """
+    if candidate.name is None:
+        hint = "Save it under one, result.save(path, name='als-7'), and pass that path."
+        raise InputError("the new result has no name to find it by in the history.", hint=hint)
+    own, tests = candidate.asked or Asked(), set[Content | None]()
+    for path in result_paths(folder):
+        with contextlib.suppress(FileError):
+            result = load(path)
+            asked = result.asked or Asked()
+            if result.name == candidate.name and len({own.train, asked.train} - {None}) < 2:
+                tests.add(asked.truth)
+    return len(tests - {own.truth, None})
 
 
 def decisions_of(result: Evaluation, request: Request) -> dict[str, Any]:
