@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -93,6 +95,44 @@ def test_the_lift_of_one_run_given_several_times_is_fiellers() -> None:
     for end in ("low", "high"):
         ours, theirs = (getattr(row.relative_interval, end) for row in (again, once))
         assert ours == pytest.approx(theirs, rel=1e-9)
+
+
+def recipes(rng: np.random.Generator, n: int, n_runs: int, gain: float, *, draws: bool = True) -> list[bool]:
+    """In which of 150 worlds two recipes whose seeds spread by 5% are called different."""
+    worlds = [f"world {at}" for at in range(150)]
+    users, tables = rng.random((150, n)), {}
+    for name, mean, is_drawn in (("old", 0.3, draws), ("new", 0.3 * gain, True)):
+        runs = n_runs if is_drawn else 1
+        means = mean * (1.0 + 0.05 * is_drawn * rng.normal(size=(runs, 150, 1)))
+        luck = 0.2 * rng.normal(size=(runs, 150, n))
+        hits = [(users + own) % 1.0 < share for share, own in zip(means, luck, strict=True)]
+        tables[name] = [PerCase(np.arange(n), dict(zip(worlds, 1.0 * one, strict=True))) for one in hits]
+    with notes_only():
+        rows = compare_tables(tables, baseline="old", options=Options(correction="none")).rows
+    return [row.p_value <= 0.05 for row in rows]
+
+
+def test_five_seeds_tell_recipes_apart_and_not_seeds() -> None:
+    rng = np.random.default_rng(8)
+    limit = 0.05 + 3 * np.sqrt(0.05 * 0.95 / 150)
+    assert np.mean(recipes(rng, 1000, 5, 1.0)) <= limit
+    assert np.mean(recipes(rng, 1000, 5, 1.0, draws=False)) <= limit
+    assert np.mean(recipes(rng, 1000, 1, 1.0)) > 0.15  # what one run each comes to
+    assert np.mean(recipes(rng, 1000, 5, 1.2)) >= 0.8
+
+
+def test_models_with_one_run_each_are_compared_as_without_the_runs_of_others() -> None:
+    rng = np.random.default_rng(9)
+    tables = {n: PerCase(np.arange(200), {"m": rng.random(200) < 0.5}) for n in ("popularity", "knn", "als")}
+    several = tables | {"als": [tables["als"], tables["knn"]]}
+    with notes_only():
+        alone, beside = (compare_tables(t, baseline="popularity").rows for t in (tables, several))
+    assert replace(beside[0], adjusted_p=0.0, verdict="") == replace(alone[0], adjusted_p=0.0, verdict="")
+    assert beside[0].runs is None
+    assert beside[1].runs is not None
+    assert "one side has a single run: if its training draws, the spread of that is not counted" in (
+        beside[1].notes
+    )
 
 
 def test_clusters_of_unequal_size_count_as_in_one_run() -> None:

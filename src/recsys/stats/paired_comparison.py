@@ -162,16 +162,17 @@ def compare_tables(
         rows = []
         for triple in families.triples:
             model, base, metric = triple
+            own = layout if max(len(runs[model]), len(runs[base])) > 1 else ""
             if metric in jackknife_metrics:
                 sides = jackknives[model][metric], jackknives[base][metric]
                 ids = [run.ids for run in runs[model]]
-                row = _jackknife_row(triple, *sides, ids, layout=layout, families=families, options=settings)
+                row = _jackknife_row(triple, *sides, ids, layout=own, families=families, options=settings)
             else:
                 row = mean_rows[triple]
-                if layout:
+                if own:
                     row = _with_run_spread(
                         row, runs[model], runs[base],
-                        layout=layout, adjustment=adjustment, families=families, options=settings,
+                        layout=own, adjustment=adjustment, families=families, options=settings,
                     )  # fmt: skip
             rows.append(row)
         return _make_table(rows, families, draws, (aligned.missing, len(aligned.ids)), settings)
@@ -853,7 +854,7 @@ def _with_runs(
     if layout == "seeds" and options.test_over_train is not None:
         notes += ("test_over_train is for folds; these runs share their users",)
     if layout == "seeds" and uneven:
-        notes += ("one side has a single run, so its spread between runs is unknown and not counted",)
+        notes += ("one side has a single run: if its training draws, the spread of that is not counted",)
     runs = replace(runs, notes=notes)
     if row.metric in options.lower_is_better:
         runs = replace(runs, better_in=sum(gap < 0 for gap in runs.per_run))
