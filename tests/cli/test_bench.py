@@ -978,6 +978,90 @@ def test_init_and_run_are_bench_to_the_bit(kind, place):
     assert outcome.report.is_file()
 
 
+def test_models_that_draw_are_trained_with_each_seed_and_the_others_once(place):
+    done = CliRunner().invoke(cli, ["init", "ratings.csv", "--seeds", "2", "--seed", "3", "-q"])
+    assert done.exit_code == 0, done.output
+    text = Path("protocol.toml").read_text("utf-8")
+    assert "seed = 3\nseeds = 2\n" in text
+    for name in ("ease", "als", "bpr", "recent"):
+        text = (
+            text.partition(f"[models.{name}]")[0] + text.partition(f"[models.{name}]")[2].partition("\n\n")[2]
+        )
+    Path("protocol.toml").write_text(text.replace('report = "report.html"', ""), "utf-8")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        outcome = run_protocol("protocol.toml", cautions="ignore")
+        found = recsys.bench("ratings.csv", baselines=["item-knn", "random"], trials=0, seed=3, seeds=2)
+    assert {name: len(runs) for name, runs in found.runs.items()} == {
+        "popularity": 1,
+        "item-knn": 1,
+        "random": 2,
+    }
+    direct = {"popularity": found.runs["popularity"][0], "item-knn": found.runs["item-knn"][0]}
+    direct |= {f"random, seed {seed}": run for seed, run in zip((3, 4), found.runs["random"], strict=True)}
+    assert direct.keys() == outcome.evaluations.keys()
+    for name, run in direct.items():
+        again = outcome.evaluations[name]
+        np.testing.assert_array_equal(run.values_of("ndcg@10"), again.values_of("ndcg@10"), name)
+        assert (
+            run.run.get("seed") == again.run.get("seed") == recsys.load(outcome.paths[name]).run.get("seed")
+        )
+    first, second = (run["ndcg@10"] for run in found.runs["random"])
+    assert first != second
+    assert found.comparison["random", "popularity", "ndcg@10"].runs.n_runs == 2
+    assert outcome.comparison["random", "popularity", "ndcg@10"].runs.n_runs == 2
+    document = json.loads(found.to_json())
+    assert document["models"]["random"]["ndcg@10"] == pytest.approx((first + second) / 2)
+    assert [run["ndcg@10"] for run in document["runs"]["random"]] == [first, second]
+    assert re.search(r"\bruns\b.*\n.*\n(.*\n)*random .* 2 ", found.to_text())
+
+
+def test_one_seed_leaves_open_what_others_would_change(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        one, two = (recsys.bench(events(), baselines=["als"], trials=0, seeds=n) for n in (1, 2))
+        page = one.write(tmp_path / "page.html").read_text("utf-8")
+        texts = [one.to_text(), page, json.loads(one.to_json())["decision"]["says"]]
+        several = two.to_text()
+    words = (
+        "als was trained with one seed: what others would change is open (recsys bench --seeds 5 tests it)."
+    )
+    for text in texts:
+        assert words in " ".join(text.split())
+    assert "one seed" not in several
+    assert "the mean of 2 runs, over" in several
+
+
+def test_which_baselines_draw_is_a_fact_of_theirs():
+    assert {name for name, entry in TRAINABLE.items() if entry.draws} == {"random", "als", "bpr"}
+    assert Trainable(lambda history: history).draws  # of others it is not known
+    assert TRAINABLE["als"].runs(7, 2) == [{"seed": 7}, {"seed": 8}]
+    assert TRAINABLE["ease"].runs(7, 2) == [{}]
+
+
+@pytest.mark.parametrize("seeds", [0, 1.5, "5"])
+def test_seeds_are_a_whole_number(seeds):
+    with pytest.raises(InputError, match="seeds"):
+        recsys.bench(events(), seeds=seeds)
+
+
+def test_a_model_that_fails_with_its_second_seed_is_left_out(monkeypatch):
+    fit, calls = TRAINABLE["random"].fit, []
+
+    def failing(history, *, seed=0):
+        calls.append(seed)
+        if len(calls) > 1:
+            raise MemoryError
+        return fit(history, seed=seed)
+
+    monkeypatch.setitem(TRAINABLE, "random", Trainable(failing))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = recsys.bench(events(), baselines=["random"], seeds=3)
+    assert (list(found.runs), list(found.lists), list(found.training)) == (["popularity"],) * 3
+    assert found.left_out == {"random": "the memory does not suffice."}
+
+
 def test_the_command_says_what_it_reads_and_runs_the_protocol_of_init(place):
     assert CliRunner().invoke(cli, ["init", "ratings.csv", "-q"], prog_name="recsys").exit_code == 0
     ran = CliRunner().invoke(cli, ["run", "protocol.toml"], prog_name="recsys")

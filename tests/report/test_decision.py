@@ -36,6 +36,30 @@ ALIKE = {
 IDLE = {u: list(range(1000 + 10 * u, 1010 + 10 * u)) for u in TRUTH}  # finds nothing, shows the most
 
 
+class TestOneRun:
+    WORDS = "trained with one seed: what others would change is open (recsys bench --seeds 5 tests it)."
+
+    def drawn(self, lists, *names):
+        results = evaluated(lists)
+        for name in names:
+            results[name].run = {"seed": 7}
+        return results
+
+    def test_models_that_draw_and_may_be_the_best_are_named(self):
+        results = self.drawn({"best": hits(0.8), "next": hits(0.75), "last": IDLE}, "best", "next", "last")
+        assert f" best and next were {self.WORDS}" in shown(results).says
+        results = self.drawn({"best": hits(0.8), "next": hits(0.75), "last": IDLE}, "next", "last")
+        assert f" next was {self.WORDS}" in shown(results).says
+
+    def test_a_model_that_lost_or_draws_nothing_or_has_several_runs_is_not(self):
+        results = self.drawn({"best": hits(0.8), "last": IDLE}, "last")
+        assert "seed" not in shown(results).says
+        several = results | {"best": [self.drawn({"best": hits(0.8)}, "best")["best"]] * 2}
+        says = shown(several).says
+        assert "one seed" not in says
+        assert ", the mean of 2 runs, over 60 users" in says
+
+
 class TestPrice:
     def test_nothing_is_paid_where_the_best_has_the_most(self):
         lists = {"best": hits(1.0), "half": {u: [u, *range(200, 209)] for u in TRUTH}}

@@ -36,6 +36,7 @@ from recsys.errors import InputError, MissingExtraError, RecsysError, TieWarning
 from recsys.evaluation import tables
 from recsys.evaluation.cautions import Caution
 from recsys.evaluation.evaluate import evaluate, recommend
+from recsys.evaluation.result_files import run_facts
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.run import load_ranking
 from recsys.inputs.ids import ID_KINDS, IdKind
@@ -80,8 +81,8 @@ class Bench(tables.Tabled):
         headline: the metric that decides.
         test: what was to be found.
         history: what the models learnt from in the end: everything before the test.
-        evaluations: {model: evaluation} on the test, best first.
-        lists: {model: its lists}.
+        runs: {model: evaluations on the test}, best first: one for each seed where training draws.
+        lists: {model: its lists}, those of the first run.
         training: {model: settings, trials and seconds} of the models that were trained here.
         left_out: {model: why it was not trained}.
         findings: of the audit, about what was handed over: a model that was trained on rows of the test,
@@ -95,7 +96,7 @@ class Bench(tables.Tabled):
     headline: str
     test: Interactions
     history: Interactions
-    evaluations: dict[str, Evaluation] = field(default_factory=dict)
+    runs: dict[str, list[Evaluation]] = field(default_factory=dict)
     lists: dict[str, Lists] = field(default_factory=dict)
     training: dict[str, Training] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
@@ -105,9 +106,14 @@ class Bench(tables.Tabled):
     notes: list[Remark] = field(default_factory=list)
 
     @property
+    def evaluations(self) -> dict[str, Evaluation]:
+        """{model: evaluation} on the test, best first; of several runs the first."""
+        return {name: runs[0] for name, runs in self.runs.items()}
+
+    @property
     def best(self) -> str:
         """The model with the best headline metric."""
-        return next(iter(self.evaluations))
+        return next(iter(self.runs))
 
     @cached_property
     def catalogue(self) -> list[Any]:
@@ -115,8 +121,10 @@ class Bench(tables.Tabled):
         items: list[Any] = self.history.items.values[np.unique(self.history.codes)].tolist()
         return items
 
-    def add(self, name: str, source: Any, requests: Sequence[str], conventions: Conventions) -> None:
-        """Evaluate lists, or what ranks the catalogue, for the users of the test."""
+    def add(
+        self, name: str, source: Any, requests: Sequence[str], conventions: Conventions, **facts: Any
+    ) -> None:
+        """Evaluate a run: lists, or what ranks the catalogue, for the users of the test; `facts` of it."""
         is_ready = isinstance(source, Lists)
         if is_ready:
             source = self._unseen(name, source)
@@ -126,12 +134,16 @@ class Bench(tables.Tabled):
                 source, self.test, requests, seen=self.history, train=self.history, conventions=conventions,
                 catalogue=self.catalogue if is_ready else None,
             )  # fmt: skip
+        evaluation.run = {**run_facts(), **facts}
+        self.runs.setdefault(name, []).append(evaluation)
+        if name in self.lists:
+            return
         lists = source
         if not is_ready:
             users = self.test.cases.values
             known = users[source.user_rows.row_of(users) >= 0]  # the others are misses of the evaluation
             lists = recommend(source, _LIST_LENGTH, users=known, seen=self.history)
-        self.evaluations[name], self.lists[name] = evaluation, lists
+        self.lists[name] = lists
         if name in self.training:
             return
         for words in words_on_missing_lists(evaluation):
@@ -158,7 +170,7 @@ class Bench(tables.Tabled):
     def comparison(self) -> Comparison:
         """The best model against each other, on the headline and on secondary metrics."""
         with notes_only():
-            return compare(self.evaluations, None, headline=self.headline)
+            return compare(self.runs, None, headline=self.headline)
 
     @property
     def cautions(self) -> tuple[Caution, ...]:
@@ -183,7 +195,7 @@ class Bench(tables.Tabled):
         odd = self.plan.odd
         how = [Finding(one[0], "warning" if one in odd else "info", one[1]) for one in self._remarks()]
         return {
-            "results": self.comparison if len(self.evaluations) > 1 else self.evaluations,
+            "results": self.comparison if len(self.runs) > 1 else self.runs,
             "baseline": BASELINE,
             "metric": self.headline,
             "audit": [*self.audit, *how],
@@ -222,11 +234,13 @@ class Bench(tables.Tabled):
         return tables.html_card(*self._decision_lines()) + super()._repr_html_()
 
     def _columns(self) -> tables.Columns:
-        requests = next(iter(self.evaluations.values())).requests
-        columns: dict[str, list[Any]] = {"model": list(self.evaluations)}
+        data, requests = self._report_data, self.evaluations[self.best].requests
+        columns: dict[str, list[Any]] = {"model": list(self.runs)}
         for name in (str(r) for r in requests if r.k == _K or str(r) == self.headline):
-            columns[name] = [result[name] for result in self.evaluations.values()]
-        rows = [self._report_data.rows.get((model, self.best, self.headline)) for model in self.evaluations]
+            columns[name] = [data.value(model, name) for model in self.runs]
+        if any(len(runs) > 1 for runs in self.runs.values()):
+            columns["runs"] = list(map(len, self.runs.values()))
+        rows = [data.rows.get((model, self.best, self.headline)) for model in self.runs]
         columns[f"against {self.best}"] = [
             f"{verdict_word(row)}{f' {row.relative:+.0%}' if math.isfinite(row.relative) else ''}"
             if row
@@ -234,8 +248,7 @@ class Bench(tables.Tabled):
             for row in rows
         ]
         columns["seconds"] = [
-            f"{self.training[model].seconds:.1f}" if model in self.training else ""
-            for model in self.evaluations
+            f"{self.training[model].seconds:.1f}" if model in self.training else "" for model in self.runs
         ]
         return columns
 
@@ -254,11 +267,12 @@ class Bench(tables.Tabled):
 
     def to_json(self, *, indent: int | None = 2) -> str:
         """The decision, every value, and how it came about."""
-        said = self.decision
+        said, data = self.decision, self._report_data
         document = {
             "decision": {"heading": said.heading, "says": said.says, "price": list(said.price)},
             "headline": self.headline,
-            "models": {model: dict(result) for model, result in self.evaluations.items()},
+            "models": {model: {m: data.value(model, m) for m in data.metrics} for model in self.runs},
+            "runs": {model: [dict(run) for run in runs] for model, runs in self.runs.items()},
             "training": {
                 model: {"settings": dict(t.settings), "trials": t.trials, "seconds": t.seconds}
                 for model, t in self.training.items()
@@ -307,6 +321,7 @@ def bench(
     columns: Mapping[str, str | None] | None = None,
     ids: IdKind = "str",
     seed: int = 0,
+    seeds: int = 1,
     progress: Progress | None = None,
 ) -> Bench:
     """Compare recommenders on a table of interactions: what to ship, and what it costs.
@@ -333,6 +348,8 @@ def bench(
         ids: how the ids of files are read: "str" as text, "int" as whole numbers. Where every id is a whole
             number they are numbers, of files and of tables: of two equals the lower one comes first.
         seed: of random splits and of training.
+        seeds: how many models are trained where training draws, with this seed and those after it: the spread
+            between them is then part of every verdict. Settings are chosen with the first.
         progress: called with (steps done, steps in all, what is being done).
 
     Returns:
@@ -349,13 +366,10 @@ def bench(
     >>> sorted(result.evaluations), result.plan.how
     (['item-knn', 'popularity'], 'leave_last')
     """
-    if not is_whole(trials) or trials < 0:
-        raise InputError(f"trials is {trials!r}.", hint="Pass a whole number, such as 8.")
-    if relevant_from is not None and not is_number(relevant_from):
-        raise InputError(f"relevant_from is {relevant_from!r}.", hint="Pass a rating, such as 4.")
+    if not (is_whole(trials) and is_whole(seeds) and trials >= 0 and seeds >= 1):
+        raise InputError(f"trials is {trials!r}, and seeds {seeds!r}.", hint="Such as trials=8, seeds=5.")
     check_choice("value of ids", ids, ID_KINDS)
     seed = check_seed(seed)
-    relevant_from = None if relevant_from is None else float(relevant_from)
     plan = _read_plan(data, split, ids, columns=columns, relevant_from=relevant_from, seed=seed)
     test = plan.test
     usual = set_requests("bench", _K)
@@ -365,55 +379,56 @@ def bench(
     requests = tuple(dict.fromkeys((str(asked), *usual, *curves)))
     result = Bench(plan, str(asked), test, plan.history("train", "validation"), items=items)
     conventions = Conventions().but(relevant_from=plan.ratings.relevant_from)
-    named = {name: TRAINABLE.find(name) for name in _baseline_names(baselines, models)}
-    reasons = {name: _why_not(entry, result) for name, entry in named.items()}
-    result.left_out = {name: why for name, why in reasons.items() if why is not None}
-    entries = {name: entry for name, entry in named.items() if name not in result.left_out}
+    entries = _find_baselines(baselines, models, result)
     before, validation = plan.history("train"), plan.held_out("validation")
     most_trials = 0 if validation is None else trials
     n_trials = {name: min(most_trials, len(entry.trials)) for name, entry in entries.items()}
-    total, done = sum(n_trials.values()) + len(entries) + len(models or ()), 0
+    steps = {name: n_trials[name] + len(entry.runs(seed, seeds)) for name, entry in entries.items()}
+    total, done = sum(steps.values()) + len(models or ()), 0
     tell: Progress = progress or (lambda *_: None)
 
-    def train(name: str) -> Any:
-        """A fitted baseline; its settings are those that do best on validation."""
+    def train(name: str) -> None:
+        """Add a fitted baseline for each seed; its settings are those that do best on validation."""
         began, settings, first_step = time.perf_counter(), {}, done
+        entry, seconds = entries[name], 0.0
         if validation is not None and n_trials[name]:
             tuned = tune(
                 name, before, validation, metric=result.headline, trials=n_trials[name], seed=seed,
                 conventions=conventions, progress=lambda at, _: tell(first_step + at, total, name),
             )  # fmt: skip
             settings = dict(tuned.settings)
-        source = entries[name].fit(result.history, seed=seed, **settings)
-        result.training[name] = Training(settings, n_trials[name], time.perf_counter() - began)
-        return source
+        for at, facts in enumerate(entry.runs(seed, seeds), start=first_step + n_trials[name]):
+            tell(at, total, name)
+            source = entry.fit(result.history, **facts, **settings)
+            seconds += time.perf_counter() - began
+            result.training[name] = Training(settings, n_trials[name], seconds)
+            result.add(name, source, requests, conventions, **facts)
+            began = time.perf_counter()
 
     for name in [*entries, *(models or ())]:
         tell(done, total, name)
         try:
             if name in entries:
-                source = train(name)
+                train(name)
             else:
                 given = (models or {})[name]
                 source = load_ranking(given, ids=ids if isinstance(given, str | os.PathLike) else None)
                 source = with_ids_of(result.history, source)
-            result.add(name, source, requests, conventions)
-            result.findings += _find_leak(name, source, result)
+                result.add(name, source, requests, conventions)
+                result.findings += _find_leak(name, source, result)
         except (MissingExtraError, MemoryError) as error:
             result.left_out[name] = str(error) or "the memory does not suffice."
-            result.training.pop(name, None)
+            for known in (result.training, result.runs, result.lists):
+                known.pop(name, None)
         except RecsysError as error:
             error.message = f"{name}: {error.message}"
             raise
-        done += 1 + n_trials.get(name, 0)
-    if not result.evaluations:
+        done += steps.get(name, 1)
+    if not result.runs:
         words = "; ".join(f"{name}, as {why}" for name, why in result.left_out.items())
         raise InputError(f"there is no model to compare: {words}", hint="Name others, or mend that.")
     tell(total, total, "comparing")
-    sign = 1.0 if asked.metric.better == "lower" else -1.0
-    values = {name: sign * evaluation[result.headline] for name, evaluation in result.evaluations.items()}
-    by_merit = sorted(values, key=lambda name: (math.isnan(values[name]), values[name]))
-    result.evaluations = {name: result.evaluations[name] for name in by_merit}
+    result.runs = dict(gather_report_data(result.runs, metric=result.headline).models)  # best first
     result.notes += _warnings(result, given=bool(models), has_split=split is not None)
     if output is not None:
         result.write(output)
@@ -422,6 +437,10 @@ def bench(
 
 def _read_plan(data: Any, split: str | os.PathLike[str] | None, ids: IdKind, **options: Any) -> BenchPlan:
     """The plan of a table, of a file or of a folder of parts."""
+    relevant_from = options["relevant_from"]
+    if relevant_from is not None and not is_number(relevant_from):
+        raise InputError(f"relevant_from is {relevant_from!r}.", hint="Pass a rating, such as 4.")
+    options["relevant_from"] = None if relevant_from is None else float(relevant_from)
     if (data is None) == (split is None):
         raise InputError(
             "bench takes a table or split=, a folder of parts; one of the two.",
@@ -462,8 +481,10 @@ def _find_leak(name: str, model: Any, result: Bench) -> list[Finding]:
     return [Finding(_LEAK, "error", f"{name} learnt from {learnt}.", todo=todo, area="leakage")]
 
 
-def _baseline_names(baselines: Sequence[str] | None, models: Mapping[str, Any] | None) -> list[str]:
-    """The baselines to run, popularity among them; a model of the same name is an error."""
+def _find_baselines(
+    baselines: Sequence[str] | None, models: Mapping[str, Any] | None, result: Bench
+) -> dict[str, Trainable]:
+    """The baselines to run, popularity among them, and why not the others; a model called so is an error."""
     names = list(TRAINABLE.load_plugins())
     if baselines is not None:
         names = [BASELINE, *check_choices("baseline", baselines, names)]
@@ -474,7 +495,9 @@ def _baseline_names(baselines: Sequence[str] | None, models: Mapping[str, Any] |
             raise InputError(f"a model is called {name!r}.", hint="Name models by text: {name: model}.")
         if name in names:
             raise InputError(f"a model is called {name!r}, as a baseline is.", hint="Give it another name.")
-    return list(dict.fromkeys(names))
+    reasons = {name: _why_not(TRAINABLE.find(name), result) for name in names}
+    result.left_out = {name: why for name, why in reasons.items() if why is not None}
+    return {name: TRAINABLE.find(name) for name in reasons if name not in result.left_out}
 
 
 def _why_not(entry: Trainable, result: Bench) -> str | None:

@@ -70,6 +70,12 @@ _data_options = gather_options(
 )  # fmt: skip
 
 
+_seeds_option = click.option(
+    "--seeds", type=click.IntRange(min=1), default=1, show_default=True, metavar="N",
+    help="Train models that draw random numbers N times, so that verdicts count how far runs differ.",
+)  # fmt: skip
+
+
 class BenchCommand(VerbCommand):
     """Takes several files after one --models."""
 
@@ -101,6 +107,7 @@ class BenchCommand(VerbCommand):
 @click.option("--items", metavar="FILE", help="Table of items with their titles, for the report.")
 @click.option("--trials", type=click.IntRange(min=1), default=8, show_default=True,
               help="Settings of each baseline that are tried on validation, at most.")  # fmt: skip
+@_seeds_option
 @click.option("--split-to", "target", type=FOLDER, metavar="FOLDER",
               help="Only write the parts of the split here, to train your own models on.")  # fmt: skip
 @click.option("--split", "folder", type=FOLDER, metavar="FOLDER",
@@ -123,6 +130,7 @@ def bench_command(
     headline: str,
     items: str | None,
     trials: int,
+    seeds: int,
     target: Path | None,
     folder: Path | None,
     output: Path,
@@ -182,6 +190,7 @@ def bench_command(
             columns=data.columns,
             ids=data.ids,
             seed=seed,
+            seeds=seeds,
             progress=progress,
         )
         text = result.to_json() if as_json else ""
@@ -251,10 +260,11 @@ def _names_of_models(paths: Sequence[str]) -> dict[str, str]:
 @click.argument("file", metavar="FILE")
 @click.option("-o", "--output", type=FILE, metavar="FILE", default=Path("protocol.toml"), show_default=True,
               help="The protocol, a new file.")  # fmt: skip
+@_seeds_option
 @_data_options
 @shared_options.seed_option
 @shared_options.quiet_option
-def init_command(*, file: str, output: Path, data: DataOptions, seed: int, quiet: bool) -> None:
+def init_command(*, file: str, output: Path, seeds: int, data: DataOptions, seed: int, quiet: bool) -> None:
     """Write a protocol file for the interactions in FILE, with the reasons, for `recsys run` to execute.
 
     The columns, the split, what counts as relevant, the metrics and the baselines are read off FILE.
@@ -269,7 +279,7 @@ def init_command(*, file: str, output: Path, data: DataOptions, seed: int, quiet
         plan = data.plan(file, seed)
         encoding = None if data.encoding == "utf-8" else data.encoding
         reading = {"ids": data.ids, "format": data.form, "encoding": encoding}
-        write_text(output, protocol_text(plan, file, output, seed=seed, **reading))
+        write_text(output, protocol_text(plan, file, output, draws={"seed": seed, "seeds": seeds}, **reading))
     click.echo(str(output))
     if not quiet:
         needed = "" if find_spec("jsonschema") else "; it needs pip install 'recsys-evaluation[cli]'"

@@ -43,6 +43,7 @@ class Trainable:
         help: one line.
         extra: the package it needs beyond the required ones, which is the extra's name too.
         needs_times: whether the history must have times.
+        draws: whether training draws random numbers, so that another seed gives another model.
         memory: the bytes that fitting takes, by the number of items; None where that is no concern.
     """
 
@@ -51,7 +52,12 @@ class Trainable:
     help: str = ""
     extra: str | None = None
     needs_times: bool = False
+    draws: bool = True
     memory: Callable[[int], int] | None = None
+
+    def runs(self, seed: int, n: int) -> list[dict[str, int]]:
+        """The seeds of n runs, this one and those after it; without draws one run, as all would be equal."""
+        return [{"seed": seed + at} for at in range(n)] if self.draws else [{}]
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -88,7 +94,7 @@ def _trainable(
             return learn(_in_catalogue(history, catalogue), **({"seed": seed} if draws else {}), **settings)
 
         fit.__signature__ = inspect.Signature([history, *_OF_ALL, *settings_of])  # type: ignore[attr-defined]
-        TRAINABLE[name] = Trainable(fit, trials, summary, **facts)
+        TRAINABLE[name] = Trainable(fit, trials, summary, draws=draws, **facts)
         return fit
 
     return register

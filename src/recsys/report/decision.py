@@ -98,6 +98,10 @@ def decide(data: ReportData, n_cautions: int = 0) -> Decision:
         if tied:
             advice = f"{'choose by the price, or ' if prices else ''}evaluate with more users"
             says += f" No test separates {_and(tied)} from it: {advice}."
+    once = [n for n in (best, *tied) if len(data.models[n]) == 1 and "seed" in data.first(n).run]
+    if once:
+        were = f"{_and(once)} {'were' if len(once) > 1 else 'was'} trained"
+        says += f" {were} with one seed: what others would change is open (recsys bench --seeds 5 tests it)."
     unknown = [n for n in data.names if math.isnan(data.value(n, metric))]
     if unknown:
         says += f" Without a value of it: {_and(unknown)}."
@@ -113,7 +117,9 @@ def _over(data: ReportData) -> str:
     n, n_all = first.n_cases.get(data.metric), first.counts.get("cases", 0)
     if not n:
         return ""
-    over = f" over {tables.count_with_noun(n, data.case_noun)}"
+    n_runs = len(data.models[data.best])
+    over = f"{f', the mean of {n_runs} runs,' if n_runs > 1 else ''} over "
+    over += tables.count_with_noun(n, data.case_noun)
     if n_all <= n:
         return over
     why = "have nothing relevant" if n_all - n == first.counts.get("without_truth") else "have no value of it"

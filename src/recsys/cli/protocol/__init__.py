@@ -34,6 +34,7 @@ from recsys.errors import (
 )
 from recsys.evaluation import tables
 from recsys.evaluation.evaluate import evaluate
+from recsys.evaluation.result_files import run_facts
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.run import load_ranking
 from recsys.inputs.files import read_file
@@ -394,9 +395,9 @@ def run_protocol(
     _check_relevance(protocol, test)
     candidates = protocol.content.get("candidates", {})
     seen = history if candidates.get("seen", "exclude") == "exclude" else None
-    results, seconds, notes = {}, {}, list[str]()
-    for name, model in protocol.content["models"].items():
-        say(f"evaluating {name}")
+    results, runs, seconds, notes = dict[str, Evaluation](), dict[str, list[Evaluation]](), {}, list[str]()
+    for name, run_name, model, facts in _runs(protocol):
+        say(f"evaluating {run_name}")
         never = candidates.get("never")
         if "lists" in model and not is_model_path(model["lists"]):
             if never:
@@ -404,23 +405,25 @@ def run_protocol(
             never = None
         start = time.perf_counter()
         with protocol.errors_at("models", name):
-            source = _read_model(protocol, model, train)
+            source = _read_model(protocol, model, train, **facts)
             source = source if train is None else with_ids_of(train, source)
             if isinstance(source, Lists) and seen is not None:
                 source, n_had = without_history(source, seen)
                 if n_had:
                     notes.append(f"{name}: {n_had:,} listed items were in training, and were left out")
-            results[name] = evaluate(
+            results[run_name] = evaluate(
                 source, test, protocol.requests, conventions=protocol.conventions, seen=seen, train=train,
                 never=never, cautions=cautions,
             )  # fmt: skip
-        notes += (f"{name}: {words}" for words in words_on_missing_lists(results[name]))
-        seconds[name] = round(time.perf_counter() - start, 3)
+        notes += (f"{name}: {words}" for words in words_on_missing_lists(results[run_name]))
+        results[run_name].run = {**run_facts(), **facts}
+        runs.setdefault(name, []).append(results[run_name])
+        seconds[run_name] = round(time.perf_counter() - start, 3)
     options = dict(protocol.content.get("compare", {}))
     baseline, metrics = options.pop("baseline", None), options.pop("metrics", None)
     comparison = None
-    if len(results) > 1:
-        comparison = compare(results, baseline, metrics, cautions=cautions, rng=protocol.seed, **options)
+    if len(runs) > 1:
+        comparison = compare(runs, baseline, metrics, cautions=cautions, rng=protocol.seed, **options)
     paths = {}
     if folder is not None:
         run = {"protocol": protocol.sha256, "title": protocol.title, "inputs": inputs}
@@ -431,7 +434,7 @@ def run_protocol(
 
         say("writing the report")
         page.parent.mkdir(parents=True, exist_ok=True)
-        what = comparison or results
+        what = comparison or runs
         write_report(page, what, baseline=baseline, title=protocol.title, truth=test, train=train)
     return Outcome(protocol, results, comparison, paths, inputs, page, tuple(notes))
 
@@ -519,6 +522,17 @@ def _read_data(
     return train, test, read_interactions(history, columns=columns, table="known")
 
 
+def _runs(protocol: Protocol) -> Iterator[tuple[str, str, dict[str, Any], dict[str, Any]]]:
+    """Each run: the name of its model, its own, the settings of the model, and the seed if training draws."""
+    from recsys.models.trainable import TRAINABLE
+
+    for name, model in protocol.content["models"].items():
+        entry = TRAINABLE.find(model["baseline"]) if "baseline" in model else None
+        runs = [{}] if entry is None else entry.runs(protocol.seed, protocol.content.get("seeds", 1))
+        for facts in runs:
+            yield name, f"{name}, seed {facts['seed']}" if len(runs) > 1 else name, model, facts
+
+
 def _check_relevance(protocol: Protocol, test: Interactions) -> None:
     """Check that some item of the test reaches the threshold of relevance."""
     threshold = protocol.conventions.relevant_from
@@ -534,7 +548,7 @@ def _check_relevance(protocol: Protocol, test: Interactions) -> None:
         )
 
 
-def _read_model(protocol: Protocol, model: dict[str, Any], train: Interactions | None) -> Any:
+def _read_model(protocol: Protocol, model: dict[str, Any], train: Interactions | None, seed: int = 0) -> Any:
     """Lists, a model of `recsys train`, factors or a baseline, as the protocol describes the model."""
     ids = protocol.content["data"].get("ids", "str")
     if "lists" in model:
@@ -556,4 +570,4 @@ def _read_model(protocol: Protocol, model: dict[str, Any], train: Interactions |
     if "half_life" in model:
         unit = model.get("unit", protocol.content.get("split", {}).get("unit"))
         settings |= {"half_life": model["half_life"], "unit": unit}
-    return train_model(model["baseline"], train, seed=protocol.seed, **settings)
+    return train_model(model["baseline"], train, seed=seed, **settings)

@@ -17,14 +17,14 @@ from recsys.models.trainable import TRAINABLE
 _BASELINE = "popularity"
 
 
-def protocol_text(plan: BenchPlan, data: str, target: Path, *, seed: int, **reading: str | None) -> str:
+def protocol_text(plan: BenchPlan, data: str, target: Path, *, draws: dict[str, int], **reading: Any) -> str:
     """The protocol of a plan, as TOML.
 
     Args:
         plan: what the data is and how it is split.
         data: the file of the interactions.
         target: where the protocol will be; the file is named relative to it.
-        seed: of all draws.
+        draws: the seed of all draws, and how many seeds models are trained with that draw.
         reading: how the file is read: ids, format and encoding, None where that is the default.
     """
     border = plan.ratings.relevant_from
@@ -37,7 +37,7 @@ def protocol_text(plan: BenchPlan, data: str, target: Path, *, seed: int, **read
     metrics = [metric.name for metric in metric_set("bench")]
     headline = set_requests("bench", 10)[0]
     sections = [
-        _section("", {"title": f"Baselines on {Path(data).name}", "seed": seed}),
+        _section("", {"title": f"Baselines on {Path(data).name}", **draws}),
         _section("data", {"interactions": Path(place).as_posix(), **reading, "reading": "bench"}, data_line),
         _section("data.columns", {role: name or False for role, name in columns.items()}),
         _section("split", {"how": plan.how, **plan.parameters}, split, *remarks, untuned),
