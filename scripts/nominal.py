@@ -110,6 +110,10 @@ PROMISES = {
         for correction in ("bh", "by")
     },
     "max-t power": ('correction="max-t" finds less than "holm" in the same family (net loss)', 0.01),
+    "gate, 14 looks": (
+        "gate(looks=14) passes a model that is worse by the margin on one of 14 nights",
+        ALPHA,
+    ),
     "pairs": ("pairs() calls two of three equal models different", ALPHA),
     "card": ("the card of a report names one of five equal models", ALPHA),
     "card, wrong": ("the card names another than the best of five models", ALPHA),
@@ -612,6 +616,43 @@ def several_runs(tally: Tally, rng: Any, worlds: int, n: int, *, old: Marginal, 
 
 
 @family
+def recipes(
+    tally: Tally, rng: Any, worlds: int, n: int, *, old: Marginal, runs: int, draws: tuple[bool, bool]
+) -> None:
+    """Two recipes with the same mean over seeds, which spread by 5% where a recipe draws."""
+    for size in batches(worlds, n * runs):
+        users = math.sqrt(0.8) * rng.standard_normal((size, n))
+        sides: list[list[Any]] = []
+        for drawn in draws:
+            factors = 1.0 + 0.05 * drawn * rng.standard_normal((runs if drawn else 1, size))
+            scores = users + math.sqrt(0.2) * rng.standard_normal((*factors.shape, n))
+            values = [
+                np.stack([old.times(factor).at(z) for factor, z in zip(of_run, own, strict=True)])
+                for of_run, own in zip(factors, scores, strict=True)
+            ]
+            sides.append([evaluation_of(old.metric, run) for run in values])
+        rows, cautions = compared(*sides)
+        tally.add("runs test", significant(rows), cautioned=cautions)
+
+
+@family
+def gate_on_nights(
+    tally: Tally, rng: Any, worlds: int, n: int, *, old: Marginal, correlation: float, accumulate: bool
+) -> None:
+    """A model that is worse by a tenth, the margin, asked about on 14 nights of n users."""
+    for size in batches(worlds, 14 * n):
+        seen, passed = [np.empty((size, 0))] * 2, np.zeros(size, dtype=bool)
+        for _ in range(14):
+            scores = correlated(rng, (size, n), correlation)
+            tonight = [m.at(z) for m, z in zip((old, old.times(0.9)), scores, strict=True)]
+            seen = [np.concatenate(both, axis=1) for both in zip(seen, tonight, strict=True)]
+            base, worse = (evaluation_of(old.metric, rows) for rows in (seen if accumulate else tonight))
+            margins = dict.fromkeys(worse, 0.1 * old.mean)
+            passed |= [check.passed for check in recsys.gate(worse, base, margins, looks=14).checks]
+        tally.add("gate, 14 looks", passed)
+
+
+@family
 def cross_validation(tally: Tally, rng: Any, worlds: int, n: int, *, old: Marginal, folds: int) -> None:
     """Models trained once for each part of the users, on the others: what they learnt is alike."""
     for size in batches(worlds, n):
@@ -1047,6 +1088,10 @@ def several(n: int) -> Iterator[Cell]:
         for runs in (2, 3, 5):
             options = {"old": MARGINALS[name], "runs": runs}
             yield Cell("several runs", f"{name}, {runs} runs", n, 1.0, options)
+        for draws, who in (((True, True), "both draw"), ((False, True), "one draws")):
+            for runs in (2, 3, 5):
+                options = {"old": MARGINALS[name], "runs": runs, "draws": draws}
+                yield Cell("recipes", f"{name}, {runs} seeds that spread by 5%, {who}", n, 1.0, options)
         options = {"old": MARGINALS[name]}
         for folds in (5, 10):
             yield Cell("cross validation", f"{name}, {folds} folds", n, 1.0, {**options, "folds": folds})
@@ -1079,6 +1124,13 @@ def others() -> Iterator[Cell]:
     for noise in ("normal", "flips of one item in 1,000", "heavy, t(3)", "AR(1) 0.3", "AR(1) 0.6"):
         for n in (5, 7, 8, 20, 60, 120):
             yield Cell("nights", noise, n, 1.0, {"noise": noise})
+    for name, old in (
+        ("ndcg@10, 70% zeros", MARGINALS["ndcg@10, 70% zeros"]),
+        ("hit, 50%", Marginal("hit", 0.5)),
+    ):
+        for accumulate, users in ((False, "fresh users"), (True, "users accumulate")):
+            options = {"old": old, "correlation": 0.8, "accumulate": accumulate}
+            yield Cell("gate on nights", f"{name}, {users}", 500, 0.5, options)
     for metric, hits in (("dcg@10", 0.01), ("dcg@10", 0.003), ("ndcg@10", 0.01), ("value@10", 0.2)):
         share = 2.0 if metric == "ndcg@10" else 0.25
         yield Cell("looks", f"{metric}, {hits:.1%} hits", 2_000, share, {"metric": metric, "hits": hits})
