@@ -1,16 +1,20 @@
-"""Bounds and p-values of a mean when few values differ: closed forms, Monte Carlo, and their words."""
+"""Bounds and p-values of a mean in a known range: closed forms, exact laws, Monte Carlo, and their words."""
 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.stats import beta, binomtest
 
 from recsys.stats import rare_values
 from recsys.stats.rare_values import (
     FEW,
+    BoundedSample,
     count_differing,
     few_differ,
     few_differ_words,
@@ -95,24 +99,116 @@ def test_the_integral_keeps_its_digits_on_every_scale(monkeypatch: pytest.Monkey
     assert quick == pytest.approx(slow, rel=1e-9)
 
 
-def test_merged_weights_are_those_of_each_unit(monkeypatch: pytest.MonkeyPatch) -> None:
-    weights = np.random.default_rng(2).exponential(size=900) + 0.1
-    values = zeros_and(900, 1.0, 1.0, 1.0, -1.0)
-    merged = mean_bounds(values, -1.0, 1.0, weights=weights)
-    monkeypatch.setattr(rare_values, "_MANY", 10**6)
-    exact = mean_bounds(values, -1.0, 1.0, weights=weights)
-    assert (merged.low, merged.high) == pytest.approx((exact.low, exact.high), rel=2e-3)
+def exact_p(values: list[int], c: Fraction, low: int) -> float:
+    """P(sum E_i (x_i - c) <= 0) over distinct values and one unit at the low end, by partial fractions."""
+    scales = [Fraction(value) - c for value in [*values, low]]
+    positive = Fraction(0)
+    for scale in scales:
+        if scale > 0:
+            others = (scale / (scale - other) for other in scales if other != scale)
+            positive += math.prod(others, start=Fraction(1))
+    return float(1 - positive)
 
 
-@pytest.mark.parametrize("spread", [0.5, 1.5])
-def test_light_units_are_summed_without_a_trace(monkeypatch: pytest.MonkeyPatch, spread: float) -> None:
+@given(st.sets(st.integers(0, 40), min_size=1, max_size=8), st.integers(1, 399))
+@settings(max_examples=80, deadline=None)
+def test_few_units_have_the_law_of_a_sum_of_exponentials(found: set[int], tenths: int) -> None:
+    values, c = sorted(found), Fraction(tenths, 10) + Fraction(1, 77)
+    p = mean_p(np.array(values, dtype=float), float(c), -3.0, 41.0, "greater")
+    assert p == pytest.approx(exact_p(values, c, -3), rel=1e-7, abs=1e-13)
+    for alpha in (0.3, 0.05, 1e-4, 1e-10):
+        low = mean_bounds(np.array(values, dtype=float), -3.0, 41.0, 1.0 - alpha, alternative="greater").low
+        assert -3.0 < low < values[-1]
+        assert exact_p(values, Fraction(low), -3) == pytest.approx(alpha, rel=1e-5)
+
+
+@given(
+    st.lists(st.integers(-8, 8), min_size=1, max_size=120),
+    st.sampled_from([0.3, 0.05, 1e-3, 1e-10]),
+    st.integers(0, 119),
+    st.booleans(),
+)
+@settings(max_examples=80, deadline=None)
+def test_the_bound_moves_with_the_values_and_only_up(
+    eighths: list[int], alpha: float, at: int, has_weights: bool
+) -> None:
+    values = np.array(eighths) / 8.0
+    weights = 1.0 + np.arange(len(values)) % 3 if has_weights else None
+
+    def bound(x: np.ndarray, low: float = -1.0, level: float = alpha) -> float:
+        sample = BoundedSample.of(x, weights)
+        return sample.lower_bound(low, level)
+
+    found = bound(values)
+    assert -1.0 <= found <= values.max()
+    assert (
+        mean_p(values, found, -1.0, 1.0, "greater", weights=weights) == pytest.approx(alpha, rel=1e-6)
+        or values.max() == -1.0
+    )
+    assert bound(10.0 * values + 5.0, -5.0) == pytest.approx(10.0 * found + 5.0, abs=1e-7)
+    above = -mean_bounds(-values, -1.0, 1.0, 1.0 - alpha, alternative="less", weights=weights).high
+    assert above == pytest.approx(found, abs=1e-9)
+    slack = 0.01 / math.sqrt(len(values))
+    assert bound(values, level=alpha / 10.0) <= found + slack * 1e-3
+    assert bound(values, low=-1.2) <= found + slack * 1e-3
+    values[at % len(values)] += 0.125
+    assert bound(values) >= found - slack * 1e-3
+
+
+WORLDS = {
+    "rare": lambda rng, n: np.where(rng.random(n) < 0.95, 0.0, rng.normal(0.0, 0.2, n)),
+    "small": lambda rng, n: rng.normal(0.0, 1e-3, n),
+    "one large": lambda rng, n: np.append(rng.normal(0.0, 1e-3, n - 1), -0.9),
+    "near the top": lambda rng, n: 1.0 - 0.2 * rng.random(n) * (rng.random(n) < 0.05),
+    "two heaps": lambda rng, n: np.where(rng.random(n) < 0.97, 0.01, 0.9) * (1.0 + 0.1 * rng.random(n)),
+    "lognormal": lambda rng, n: np.minimum(np.exp(2.0 * rng.normal(size=n)) / 200.0, 1.0),
+}
+
+
+@pytest.mark.parametrize("weights_of", ["equal", "lognormal", "few heavy"])
+@pytest.mark.parametrize("world", WORLDS)
+def test_few_levels_in_place_of_many_hardly_move_a_bound(
+    monkeypatch: pytest.MonkeyPatch, world: str, weights_of: str
+) -> None:
     rng = np.random.default_rng(4)
-    weights, values = np.exp(spread * rng.normal(size=400)), rng.random(400) * (rng.random(400) < 0.5)
-    quick = mean_bounds(values, 0.0, 1.0, weights=weights)
-    monkeypatch.setattr(rare_values, "_HEAVY", 10**6)
-    exact = mean_bounds(values, 0.0, 1.0, weights=weights)
-    slack = 1e-3 * (exact.high - exact.low)
-    assert (quick.low, quick.high) == pytest.approx((exact.low, exact.high), abs=slack)
+    for n in (70, 700):
+        values = WORLDS[world](rng, n)
+        heavy = {
+            "lognormal": np.exp(rng.normal(size=n)),
+            "few heavy": np.where(rng.random(n) < 0.05, 20.0, 1.0),
+        }
+        weights = heavy.get(weights_of)
+        quick = [
+            BoundedSample.of(values, weights).lower_bound(-1.0, alpha) for alpha in (0.3, 0.05, 1e-3, 1e-10)
+        ]
+        with monkeypatch.context() as patch:
+            patch.setattr(rare_values, "_MOST_LEVELS", 10**6)
+            patch.setattr(rare_values, "_SMOOTH", 0.0)
+            slow = BoundedSample.of(values, weights)
+            exact = [slow.lower_bound(-1.0, alpha) for alpha in (0.3, 0.05, 1e-3, 1e-10)]
+        spread = math.hypot(math.sqrt(slow.moments.sums(slow.mean)[1]), slow.unseen * (1.0 + slow.mean))
+        assert quick == pytest.approx(exact, abs=0.002 * spread / slow.moments.weight)
+
+
+@pytest.mark.parametrize("low", [0.0, -3.0])
+@pytest.mark.parametrize("n", [700, 3000, 20_000])
+def test_moments_and_integral_agree_where_one_takes_over(
+    monkeypatch: pytest.MonkeyPatch, n: int, low: float
+) -> None:
+    rng = np.random.default_rng(n)
+    values = np.where(rng.random(n) < 0.6, 0.0, rng.choice([0.2, 0.4, 0.7, 1.0], n))
+    sample = BoundedSample.of(values)
+    spread = math.sqrt(sample.moments.sums(sample.mean)[1]) / n
+    for alpha, closeness in ((0.3, 1e-3), (0.05, 1e-3), (1e-3, 2e-3), (1e-10, 1e-2)):
+        by = []
+        for smooth in (math.inf, 0.0):
+            monkeypatch.setattr(rare_values, "_SMOOTH", smooth)
+            by.append(BoundedSample.of(values).lower_bound(low, alpha))
+        sums = sample.moments.sums(sample.mean)
+        unseen = low - sample.mean
+        second, third, fourth = (sums[power - 1] + unseen**power for power in (2, 3, 4))
+        if 4.0 * third**2 / second**3 + 6.0 * fourth / second**2 <= 0.01:
+            assert by[0] == pytest.approx(by[1], abs=closeness * spread)
 
 
 def test_many_values_have_nearly_the_ordinary_interval() -> None:
@@ -143,7 +239,7 @@ def test_how_many_more_are_needed() -> None:
     wins = zeros_and(1000, 1.0, 1.0, 1.0)
     needed = units_needed(wins, 0.0, -1.0, 1.0)
     assert needed == 2000
-    assert few_differ_words(3, 1000, needed).endswith("about 1,000 more would be needed")
+    assert few_differ_words(3, 1000, needed).endswith("about 1,000 more like these would be needed")
     assert units_needed(zeros_and(100, 1.0, -1.0), 0.0, -1.0, 1.0) is None
     # All ties: the rule of three reaches a margin of 0.01 of a range of 1 at 299 users.
     assert units_needed(np.zeros(30), -0.01, -1.0, 1.0, "greater") == pytest.approx(302, abs=3)

@@ -9,8 +9,8 @@ kurtosis -2 sum a^4 / (sum a^2)^2, as one coordinate of a point on a sphere has 
 dimensions (Pearson's type II), whose tail is that of t with m - 1 degrees of freedom. Where all sizes are
 multiples of one unit (hits, recall of few items), the sum moves in steps of two units: half a step is taken
 off, and the moments have Sheppard's corrections (Kolassa and McCullagh 1990). Where few sizes make up the
-variance, their signs are enumerated, and the rest has the tail above; of up to 19 units that differ these are
-all signs.
+variance, the sums of the largest are enumerated, equal sizes by binomial chances, and the rest has the tail
+above; of up to 19 units that differ these are all signs.
 
 For many units it tends to the paired t-test, whose variance leaves out the square of the mean.
 """
@@ -25,13 +25,14 @@ import numpy as np
 from recsys.errors import NoRowsError
 from recsys.stats.inference_results import Alternative, Interval, check_alternative, check_confidence
 from recsys.stats.moments import Moments
-from recsys.types import Float
+from recsys.types import Float, cached_property
 
 METHOD = "sign flips"
 # Two units of fewer than 6 that differ can never reject at 5 %, whatever their size.
 ALL_SIGNS = 19
-# The tail of so many equal sizes is right to a hundredth of itself; with fewer, the largest are enumerated.
-_ENOUGH, _ENUMERATED = 100.0, 10
+# The tail of so many equal sizes is right to a hundredth of itself; with fewer, the largest are enumerated
+# up to so many sums.
+_ENOUGH, _SUMS, _LARGEST = 100.0, 1 << 10, 64
 # All fractions with denominators up to 10 are whole numbers of these.
 _PARTS = 2520.0
 _ROUNDING = 1e-12
@@ -55,15 +56,14 @@ class SignFlips:
         """The test of these units."""
         moments = Moments.of(totals, weights, counts)
         sizes = np.abs(totals)
-        largest = float(sizes.max(initial=0.0))
-        differs = sizes > _ROUNDING * largest
+        differs = sizes > _ROUNDING * sizes.max(initial=0.0)
         if weights is None:
             times = np.ones(len(totals)) if counts is None else counts
             counts = np.append(times[differs], times[~differs].sum())
             totals = np.append(totals[differs], 0.0)
         else:
             totals = np.where(differs, totals, 0.0)
-        return SignFlips(moments, totals, weights, counts, _unit(sizes[differs], largest))
+        return SignFlips(moments, totals, weights, counts, _unit(sizes[differs]))
 
     @property
     def n_units(self) -> float:
@@ -118,26 +118,38 @@ class SignFlips:
         is_rejected = self._tail(0.0, abs(self.moments.sums(0.0)[0]), ALL_SIGNS) <= alpha
         return -side * max(-side * far, 1e-12 * abs(mean)) if is_rejected else side * max(side * far, 0.0)
 
-    def _tail(self, c: float, excess: float, most: int = _ENUMERATED) -> float:
+    def _tail(self, c: float, excess: float, most: int = 0) -> float:
         """The chance that (total - c weight) under random signs add up to at least `excess`."""
         _, second, _, fourth = self.moments.sums(c)
         if second * second >= _ENOUGH * fourth > 0.0:
             return float(_smooth_tail(np.array([excess]), second, fourth, self.unit)[0])
+        totals, counts = self._levels
+        distances = totals - (c if self.weights is None else c * self.weights)
+        excess = math.copysign(float(distances @ counts), excess)  # rounded as their sizes are
+        return _enumerated_tail(np.abs(distances), counts, excess, self.unit, most)
+
+    @cached_property
+    def _levels(self) -> tuple[Float, Float]:
+        """Each total once if all units weigh the same, and how often it occurs."""
         if self.totals is None:
             raise NoRowsError("a test in which few differences decide")
-        shift = c if self.weights is None else c * self.weights
-        return _enumerated_tail(np.abs(self.totals - shift), self.counts, excess, self.unit, most)
+        counts = np.ones(len(self.totals)) if self.counts is None else self.counts
+        if self.weights is not None:
+            return self.totals, counts
+        totals, level = np.unique(self.totals, return_inverse=True)
+        return totals, np.bincount(level, counts).astype(np.float64)
 
 
-def _unit(sizes: Float, largest: float) -> float:
-    """The greatest number that all sizes are multiples of; 0 if it is no simple fraction of the largest."""
+def _unit(sizes: Float) -> float:
+    """The greatest number that all sizes are multiples of; 0 if it is no simple fraction of the least."""
     if not len(sizes):
         return 0.0
-    parts = sizes * (_PARTS / largest)
+    least = float(sizes.min())
+    parts = sizes * (_PARTS / least)
     whole = np.rint(parts)
     if np.abs(parts - whole).max() > 1e-8:
         return 0.0
-    return float(np.gcd.reduce(whole.astype(np.int64))) * largest / _PARTS
+    return float(np.gcd.reduce(whole.astype(np.int64))) * least / _PARTS
 
 
 def _smooth_tail(excess: Float, second: float, fourth: float, unit: float) -> Float:
@@ -152,21 +164,28 @@ def _smooth_tail(excess: Float, second: float, fourth: float, unit: float) -> Fl
     return np.asarray(stdtr(dimensions - 1.0, -z * np.sqrt((dimensions - 1.0) / inside)))
 
 
-def _enumerated_tail(sizes: Float, counts: Float | None, excess: float, unit: float, most: int) -> float:
-    """The same with all signs of the largest sizes, of all if there are no more than `most`."""
-    times = np.ones(len(sizes)) if counts is None else counts
-    differs = (sizes > _ROUNDING * sizes.max(initial=0.0)) & (times > 0)
-    sizes, times = sizes[differs], times[differs]
-    most = most if times.sum() <= most else _ENUMERATED
-    order = np.argsort(-sizes, kind="stable")
-    sizes, times = sizes[order], times[order]
-    tried = np.minimum(times, np.maximum(most - (np.cumsum(times) - times), 0.0))
-    heavy: Float = np.repeat(sizes, tried.astype(np.int64))
-    sums: Float = np.zeros(1)
-    for size in heavy.tolist():
-        sums = np.concatenate([sums + size, sums - size])
-    rest = times - tried
-    if rest.any():
-        second, fourth = (float(sizes**power @ rest) for power in (2, 4))
-        return float(_smooth_tail(excess - sums, second, fourth, unit).mean())
-    return float((sums >= excess - _ROUNDING * heavy.sum()).mean())
+def _enumerated_tail(sizes: Float, counts: Float, excess: float, unit: float, most: int) -> float:
+    """The same with all sums of the largest sizes, and of all if there are no more than `most`."""
+    from scipy.special import binom
+
+    differs = (sizes > _ROUNDING * sizes.max(initial=0.0)) & (counts > 0)
+    sizes, counts = sizes[differs], counts[differs]
+    limit = 2**most if counts.sum() <= most else _SUMS
+    n_light = max(len(sizes) - _LARGEST, 0)
+    order = np.argpartition(sizes, n_light) if n_light else np.arange(len(sizes))
+    heavy, level = np.unique(sizes[order[n_light:]], return_inverse=True)
+    left = np.bincount(level, counts[order[n_light:]])
+    sums, chances = np.zeros(1), np.ones(1)
+    for at in range(len(heavy) - 1, -1, -1):
+        n = min(float(left[at]), limit // len(sums) - 1.0)
+        if n < 1.0:
+            break
+        left[at] -= n
+        up = np.arange(n + 1.0)
+        sums = np.add.outer(sums, heavy[at] * (2.0 * up - n)).ravel()
+        chances = np.outer(chances, binom(n, up) * 0.5**n).ravel()
+    if n_light or left.any():
+        sizes, counts = np.append(sizes[order[:n_light]], heavy), np.append(counts[order[:n_light]], left)
+        second, fourth = (float(sizes**power @ counts) for power in (2, 4))
+        return float(_smooth_tail(excess - sums, second, fourth, unit) @ chances)
+    return float(chances[sums >= excess - _ROUNDING * float(sums.max())].sum())
