@@ -86,8 +86,9 @@ def off_policy(
         clusters: column of what is resampled together (a user or session); by default each row by itself.
         columns: names that are not detected: {"action": "ad", "reward": "bought", "propensity": "p"}.
         confidence: of the intervals. That of dm reflects how few rows the means have, not a wrong model.
-            Where the rewards that differ from the usual one are worth fewer than 20 of equal weight, the
-            intervals allow for rewards that were not seen; a note says so, and which range they assume.
+            Where most rewards are the usual one, or all are 0 or 1, the intervals allow for rewards that were
+            not seen, of the largest weight that was. A note says which range they assume where the unusual
+            rewards are worth fewer than 20 of equal weight.
 
     >>> import pandas as pd
     >>> log = pd.DataFrame({"action": list("aabb"), "reward": [1, 0, 1, 1], "propensity": [0.5] * 4})
@@ -144,20 +145,22 @@ def off_policy(
         }
         if in_table is not None:
             means["dm"] = in_table * usual, in_table, in_table
-        worth = {name: rewards.effective(means[name][2]) for name in names if name in means}
+        used = [name for name in names if name in means]
+        worth = {name: rewards.effective(means[name][2]) for name in used}
         few = {name: n for name, n in worth.items() if n < FEW}
-        for name in few:
+        for name in used:
             estimate = estimates["reward", name]
             interval = rewards.bounds(*means[name], confidence)
             interval = replace(
                 interval, low=min(interval.low, estimate.value), high=max(interval.high, estimate.value)
             )
-            estimates["reward", name] = replace(estimate, interval=interval, notes=(rewards.words(few),))
+            notes = (rewards.words(few),) if name in few else estimate.notes
+            estimates["reward", name] = replace(estimate, interval=interval, notes=notes)
     return Debiased(estimates, diagnostics, notes=_notes(rows, target, w))
 
 
 class _Rewards:
-    """Rewards of which few differ from the usual one, and intervals that allow for more of them.
+    """Rewards of which most are the usual one, and intervals that allow for others.
 
     A clicked advertisement is rare, and the weights make it rarer: a standard error knows only those clicks
     that happened. Rewards that were not seen are taken to lie between 0 and 1, or between the least and the
