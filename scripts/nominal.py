@@ -68,10 +68,7 @@ PROMISES = {
     "difference": ("the interval of the difference in compare() misses it", ALPHA),
     "lift": ("the interval of the lift in compare() misses it", ALPHA),
     "power": ("compare() finds less than the paired t-test where that test holds (net loss)", 0.01),
-    **{
-        test: (f'compare(test="{test}") calls two equal models different', ALPHA)
-        for test in TESTS[1:]
-    },
+    **{test: (f'compare(test="{test}") calls two equal models different', ALPHA) for test in TESTS[1:]},
     **{
         f"difference, {method}": (
             f'the interval of compare(interval="{method}") misses the difference',
@@ -88,6 +85,10 @@ PROMISES = {
     "strata": ("the interval of the difference in compare(strata=) misses it", ALPHA),
     "gate": ("gate() passes a model that is worse by the margin, half of the old value, in units", ALPHA),
     "gate, relative": ('gate() passes a model that is worse by the margin, "20%"', ALPHA),
+    "gate power": (
+        "gate() passes fewer equal models than a bound of t, 20% hits, margin 10% (net loss)",
+        0.06,
+    ),
     "no_worse_than": ("compare(no_worse_than=) passes a model that is worse by the margin", ALPHA),
     "margin": ("compare(margin=) calls a model equivalent that is worse by the margin", ALPHA),
     "interval": ("the interval of intervals() misses the mean", ALPHA),
@@ -171,7 +172,13 @@ UNBOUNDED = "nothing bounds the values: the mean hangs on users who were not dra
 KNOWN = [
     ("wilcoxon|sign", ".*other shape.*", 1.0, "it does not test the mean, and warns"),
     ("default test", "heavy, other shape.*", 0.4, UNBOUNDED),
-    ("t|studentised|bca|rope", "heavy, other shape.*", 0.25, UNBOUNDED),
+    ("t|studentised|bca|rope", "heavy, other shape.*", 0.4, UNBOUNDED),
+    (
+        "power",
+        "hit.*",
+        0.15,
+        "of hits, the signs are exact, and the t-test calls up to 8% of equal models different",
+    ),
     ("difference|lift|gate|no_worse_than|margin|interval", "heavy, 80% zeros.*", 0.3, UNBOUNDED),
     (
         "difference|lift",
@@ -396,6 +403,17 @@ def different(
 
 
 @family
+def few_differ(tally: Tally, rng: Any, worlds: int, n: int, *, differing: int) -> None:
+    """Two models alike but for so many users, who gain or lose a few hundredths."""
+    for size in batches(worlds, n):
+        change = np.zeros((size, n))
+        signs = rng.choice([-1.0, 1.0], (size, differing))
+        change[:, :differing] = signs * rng.choice([0.02, 0.03, 0.05, 0.08], (size, differing))
+        rows, cautions = compared(*(evaluation_of("ndcg", 0.5 + c) for c in (np.zeros((size, n)), change)))
+        tally.add("default test", significant(rows), cautioned=cautions)
+
+
+@family
 def resampled(tally: Tally, rng: Any, worlds: int, n: int, *, sides: Any, correlation: float) -> None:
     """Two models with the same mean, by the tests that resample."""
     for size in batches(worlds, n, 20):
@@ -518,6 +536,28 @@ def at_the_margin(
             tally.add(promise, passed, silent=found.count(None), cautioned=cautions)
         base, fifth = drawn.evaluations([old, old.times(0.8)], scores)
         gated(tally, "gate, relative", fifth, base, "20%")
+
+
+@family
+def rare_losses(tally: Tally, rng: Any, worlds: int, n: int, *, lost: float) -> None:
+    """Every user moves a little, and a share of the users loses everything: worse by exactly the margin."""
+    for size in batches(worlds, n):
+        moved = 0.58 + rng.choice([-0.04, 0.0, 0.0, 0.04], (size, n))
+        new = np.where(rng.random((size, n)) < lost, 0.0, moved)
+        sides = (evaluation_of("ndcg", values) for values in (new, np.full((size, n), 0.58)))
+        gated(tally, "gate", *sides, lost * 0.58)
+
+
+@family
+def alike(tally: Tally, rng: Any, worlds: int, n: int, *, old: Marginal, correlation: float) -> None:
+    """Two models with the same mean, and a margin of a tenth."""
+    for size in batches(worlds, n):
+        drawn = Design(rng, n)
+        base, new = drawn.evaluations([old, old], drawn.scores(size, correlation))
+        values = [np.array(list(side.per_case.columns.values())) for side in (new, base)]
+        by_t = stats.ttest_1samp(values[0] - 0.9 * values[1], 0.0, axis=1, alternative="greater").pvalue
+        checks = recsys.gate(new, base, dict.fromkeys(new, "10%")).checks
+        tally.versus("gate power", np.array([check.passed for check in checks]), by_t <= ALPHA)
 
 
 @family
@@ -916,10 +956,22 @@ def observations(tally: Tally, rng: Any, worlds: int, n: int, *, least: float) -
 
 
 @family
-def decisions(tally: Tally, rng: Any, worlds: int, n: int, *, rewards: float, clusters: bool = False) -> None:
-    """A log of five actions made by another policy; `clusters`: users of five rows with rewards alike."""
-    logging = np.array([0.4, 0.25, 0.15, 0.1, 0.1])
-    policy = logging[::-1]
+def decisions(
+    tally: Tally,
+    rng: Any,
+    worlds: int,
+    n: int,
+    *,
+    rewards: float,
+    clusters: bool = False,
+    rarest: float = 0.1,
+) -> None:
+    """A log of five actions made by another policy; `clusters`: users of five rows with rewards alike.
+
+    `rarest`: how often the log shows what the policy shows most.
+    """
+    logging = np.array([0.5 - rarest, 0.25, 0.15, 0.1, rarest])
+    policy = np.array([0.1, 0.1, 0.15, 0.25, 0.4])
     chances = rewards * np.array([0.5, 0.75, 1.0, 1.25, 1.5])
     truth = float(policy @ chances)
     for _ in range(worlds):
@@ -1073,6 +1125,19 @@ def resampling(n: int) -> Iterator[Cell]:
     for name, sides in SKEWED.items():
         options = {"sides": sides, "correlation": 0.8}
         yield Cell("resampled", f"{name}, correlation 0.8", n, 0.5, options)
+    for differing in (6, 12, 19, 20, 40):
+        if n in {100, 1_000}:
+            yield Cell("few differ", f"{differing} users differ", n, 1.0, {"differing": differing})
+    for lost in (0.01, 0.003):
+        yield Cell("rare losses", f"all move a little, {lost:.1%} lose everything", n, 1.0, {"lost": lost})
+    if n == 1_000:
+        for name, marginal in (
+            ("hit, 20%", Marginal("hit", 0.8)),
+            ("ndcg@10, 80% zeros", Marginal("ndcg", 0.8, tuple(DISCOUNTS))),
+        ):
+            for correlation in (0.8, 0.95):
+                options = {"old": marginal, "correlation": correlation}
+                yield Cell("alike", f"{name}, correlation {correlation}", n, 1.0, options)
     rare = {"old": MARGINALS["hit, 2%"]}
     yield Cell("never hits", "hit, 2%, against a model that never hits", n, 1.0, rare)
     for name in ("ndcg@10, 70% zeros", "ndcg@10, 90% zeros", "hit, 10%"):
@@ -1152,6 +1217,8 @@ def logs() -> Iterator[Cell]:
     for n in (300, 2_000):
         for rewards in (0.01, 0.25):
             yield Cell("decisions", f"rewards of {rewards:.0%}", n, 1.0, {"rewards": rewards})
+        options = {"rewards": 0.1, "rarest": 0.02}
+        yield Cell("decisions", "rewards of 10%, few decisions weigh most", n, 1.0, options)
         options = {"rewards": 0.25, "clusters": True}
         yield Cell("decisions", "rewards of 25%, users of 5 rows", n, 1.0, options)
         for least in (0.5, 0.1):

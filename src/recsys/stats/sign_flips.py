@@ -102,14 +102,14 @@ class SignFlips:
         def excess(c: float) -> float:
             return self._tail(c, abs(self.moments.sums(c)[0])) - alpha
 
-        step = error = math.sqrt(self.moments.sums(mean)[1]) / self.moments.weight
+        step = math.sqrt(self.moments.sums(mean)[1]) / self.moments.weight
         if step <= _ROUNDING * abs(mean):  # all units are the same: against another mean all signs agree
             return mean if 0.5**self.n_units <= alpha else side * math.inf
         far = mean
         for _ in range(50):
             far, step = far + side * step, 2.0 * step
             if excess(far) < 0.0:
-                far = float(brentq(excess, mean, far, rtol=1e-13, xtol=1e-13 * error, maxiter=200))
+                far = float(brentq(excess, mean, far, rtol=1e-13, xtol=1e-13 * abs(far - mean), maxiter=200))
                 break
         else:
             far = side * math.inf
