@@ -13,7 +13,16 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from recsys.errors import InputError, UnknownNameError
-from recsys.stats.multiple_comparisons import adjust, friedman, max_t, step_down
+from recsys.stats.multiple_comparisons import (
+    adjust,
+    flips_together,
+    friedman,
+    max_t,
+    pairwise_confidence,
+    step_down,
+)
+from recsys.stats.paired_tests import sign_flip
+from recsys.stats.pairing import pair
 from recsys.stats.resampling import Resampler, Units, unit_keys
 
 ORACLES = {
@@ -167,3 +176,18 @@ def test_a_value_that_is_not_a_p_value_is_refused() -> None:
             adjust(wrong)
     with pytest.raises(UnknownNameError, match="needs the draws"):
         adjust([0.1], "max-t")
+
+
+def test_flips_together_are_single_tests_by_holm_with_intervals_by_bonferroni() -> None:
+    rng = np.random.default_rng(0)
+    groups = [pair(rng.standard_normal(40) + shift) for shift in (0.0, 0.5, 1.0)]
+    p_values, level = flips_together(groups)
+    assert p_values == pytest.approx(adjust([sign_flip(one).p_value for one in groups], "holm"))
+    assert level == pytest.approx(1 - 0.05 / 3)
+    assert flips_together([]) == ([], 0.95)
+
+
+@pytest.mark.parametrize(("n_means", "q"), [(2, 2.772), (3, 3.314), (8, 4.286), (20, 5.012)])
+def test_pairs_of_means_have_the_confidence_of_the_published_studentised_range(n_means, q) -> None:
+    reach = stats.norm.isf((1 - pairwise_confidence(n_means)) / 2)
+    assert reach * 2**0.5 == pytest.approx(q, abs=1e-3)

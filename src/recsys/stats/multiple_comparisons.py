@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from recsys.errors import InputError, UnknownNameError, check_choice
 from recsys.stats.inference_results import check_alpha, to_floats
-from recsys.stats.paired_sums import SummedRows
+from recsys.stats.paired_sums import Paired, SummedRows
 from recsys.stats.paired_tests import RANK_NOTE, rank_notes
 from recsys.stats.pairing import align
 from recsys.stats.rare_values import FEW
@@ -95,6 +95,33 @@ def adjust_best(p_values: Float, metrics: Sequence[str]) -> Float:
         adjusted[row] = reached
         left[metrics[row]] -= 1
     return np.minimum(adjusted, np.nanmax(p_values)) if len(left) == 1 else adjusted
+
+
+def flips_together(differences: Sequence[Paired], *, confidence: float = 0.95) -> tuple[list[float], float]:
+    """P-values of sign flips, and the confidence of each interval, that hold for several differences at once.
+
+    Such as of one pair of models in every group of users. P-values are adjusted by Holm, intervals of
+    `differences[i].flips()` hold together by Bonferroni.
+
+    >>> from recsys.stats.pairing import pair
+    >>> flips_together([pair([0.5, -0.5, 0.0]), pair([0.5] * 9)])
+    ([1.0, 0.0078125], 0.975)
+    """
+    p_values = adjust([one.flips().p_value() for one in differences], "holm")
+    return p_values.tolist(), 1.0 - (1.0 - confidence) / max(len(p_values), 1)
+
+
+def pairwise_confidence(n_means: int, confidence: float = 0.95) -> float:
+    """The confidence of each difference of two of so many independent means that all hold together (Tukey).
+
+    >>> round(pairwise_confidence(2), 9), round(pairwise_confidence(8), 4)
+    (0.95, 0.9976)
+    """
+    from scipy.special import ndtr
+    from scipy.stats import studentized_range
+
+    widest = float(studentized_range.isf(1.0 - confidence, n_means, np.inf))
+    return 1.0 - 2.0 * float(ndtr(-widest / math.sqrt(2.0)))
 
 
 def _running_minimum_from_end(steps: Float) -> Float:
