@@ -345,13 +345,18 @@ def values_by_group(
 
 
 class Gap(NamedTuple):
-    """How far apart the groups are in one metric."""
+    """How far apart the best and the worst group are in one metric.
+
+    `interval` is of confidence 95% for every pair of `simultaneous_over` groups at once, as any two of them
+    could have been the best and the worst. Difference and ratio are those of the users seen.
+    """
 
     best: Any
     worst: Any
     difference: float
     ratio: float
     interval: tuple[float, float] | None = None
+    simultaneous_over: int | None = None
 
 
 def gap_of(values: Mapping[Any, float], better: str) -> Gap:
@@ -360,7 +365,7 @@ def gap_of(values: Mapping[Any, float], better: str) -> Gap:
     If 0 is best, the gap is between distances from 0.
 
     >>> gap_of({"cold": 0.25, "warm": 0.5}, "higher")
-    Gap(best='warm', worst='cold', difference=0.25, ratio=0.5, interval=None)
+    Gap(best='warm', worst='cold', difference=0.25, ratio=0.5, interval=None, simultaneous_over=None)
     """
     known = {label: value for label, value in values.items() if not math.isnan(value)}
     if not known:
@@ -372,26 +377,32 @@ def gap_of(values: Mapping[Any, float], better: str) -> Gap:
     return Gap(order[0], order[-1], high - low, low / high if high else math.nan)
 
 
-def with_interval(gap: Gap, rows: PerCase, name: str, groups: Sequence[Bool], bounds: Range | None) -> Gap:
+def with_interval(
+    gap: Gap, rows: PerCase, name: str, groups: Mapping[Any, Bool], bounds: Range | None
+) -> Gap:
     """The gap with an interval of the difference of two means; without it if groups share users.
 
-    The means have their own intervals, which allow for values not seen where few users differ; the reaches of
-    the two towards each other add up in squares, and so do those away from each other.
+    The means have their own intervals, which allow for values not seen; the reaches of the two towards each
+    other add up in squares, and so do those away from each other. Their confidence is Tukey's for every pair
+    of groups with a value, of which the data chose these two.
     """
     from recsys.stats.inference_results import notes_only
     from recsys.stats.intervals import mean_interval
+    from recsys.stats.multiple_comparisons import pairwise_confidence
 
     column, users = rows.columns[name], rows.ids if rows.clusters is None else rows.clusters
-    known = [group & ~np.isnan(column) for group in groups]
+    known = [groups[label] & ~np.isnan(column) for label in (gap.best, gap.worst)]
     first, second = (np.unique(users[group]) for group in known)
     if len(np.intersect1d(first, second)) or min(len(first), len(second)) < _MIN_USERS:
         return gap
+    n_groups = sum(bool((group & ~np.isnan(column)).any()) for group in groups.values())
+    level = pairwise_confidence(n_groups)
     with notes_only():
         low, high = sorted(
-            (mean_interval(column[group], clusters=users[group], bounds=bounds) for group in known),
+            (mean_interval(column[g], clusters=users[g], bounds=bounds, confidence=level) for g in known),
             key=lambda found: found.value,
         )
     towards = math.hypot(high.value - high.interval.low, low.interval.high - low.value)
     away = math.hypot(high.interval.high - high.value, low.value - low.interval.low)
     ends = gap.difference - towards, gap.difference + away
-    return gap if math.isnan(towards + away) else gap._replace(interval=ends)
+    return gap if math.isnan(towards + away) else gap._replace(interval=ends, simultaneous_over=n_groups)
