@@ -110,7 +110,9 @@ def test_pooled_metrics_are_compared_by_the_delta_method():
     row = recsys.compare(sides, baseline="a")["b", "recall@5"]
     assert row.value == pytest.approx(sides["b"]["recall@5"], rel=1e-9)
     assert row.difference == pytest.approx(expected.value, rel=1e-9)
-    assert row.interval.low == pytest.approx(expected.interval.low, rel=0.02)  # of sign flips, which tend to t
+    assert row.interval.low == pytest.approx(
+        expected.interval.low, rel=0.02
+    )  # of sign flips, which tend to t
     assert row.wins + row.ties + row.losses == N
     gaps = sides["b"].values_of("recall@5") - sides["a"].values_of("recall@5")
     assert row.wins == np.count_nonzero(gaps > 0)

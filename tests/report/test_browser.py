@@ -164,7 +164,7 @@ def test_the_script_shows_the_same_as_the_page_without_it(browser, report):
         assert ranking_cells(visit.page) == static
 
 
-def test_a_group_is_shown_for_the_headline_metric_without_tests(browser, report):
+def test_a_group_is_shown_for_the_headline_metric_with_tests_over_all_groups(browser, report):
     with Visit(browser, report) as visit:
         choose(visit, metric="mrr")
         group = visit.page.locator("#choose-group optgroup option").first.get_attribute("value")
@@ -172,8 +172,12 @@ def test_a_group_is_shown_for_the_headline_metric_without_tests(browser, report)
         assert visit.page.locator("#choose-metric").is_disabled()
         title = visit.page.locator("#ranking-title").inner_text()
         assert title == f"The models on ndcg@10, against model 0, where {group}"
-        assert "no tests" in visit.page.locator("#chosen").inner_text()
-        assert set(visit.page.locator("#ranking tbody td:nth-child(4)").all_inner_texts()) == {""}
+        says = visit.page.locator("#chosen").inner_text()
+        assert "no other model is shown to be ahead of model " in says
+        assert "hold for all groups and models together" in says
+        reference, *tested = sorted(visit.page.locator("#ranking tbody td:nth-child(4)").all_inner_texts())
+        assert reference == ""
+        assert all(tested)
         choose(visit, group="all users")
         assert visit.page.locator("#choose-metric").is_enabled()
 

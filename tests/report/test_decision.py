@@ -3,10 +3,15 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import recsys
+from recsys.evaluation.results import Evaluation
+from recsys.report import section_numbers
 from recsys.report.decision import decide, price
 from recsys.report.report_data import gather_report_data
+from recsys.stats.multiple_comparisons import adjust
+from recsys.stats.paired_tests import sign_flip
 from worlds.metric_values import DISCOUNTS, Marginal, evaluation_of
 
 N = 60
@@ -150,9 +155,66 @@ class TestWhoLoses:
             for n, own in {"first": first, "second": second}.items()
         }
         assert (
-            "Who your users are: in some groups another model is ahead (second for users of the group late), "
-            "by intervals of each group alone." in shown(results).changes
+            "Who your users are: in some groups another model is ahead of first (second for users of the "
+            "group late), by sign flips, Holm over 2 comparisons in groups." in shown(results).changes
         )
+
+    def test_small_groups_and_a_metric_whose_best_is_zero_are_not_claimed(self):
+        first, second, by = np.ones(60), np.ones(60), np.repeat(["few", "many"], [19, 41])
+        first[:19], second[30:] = 0.0, 0.0
+        data = by_group([first, second], by)
+        assert [key[2] for key in section_numbers.group_rows(data, data.best)] == ["many"]
+        assert who_is_ahead(data) == {}
+
+
+def by_group(hits, by):
+    """The report's data on the hits of models x users."""
+    results = {}
+    masks = {str(group): by == group for group in dict.fromkeys(by.tolist())}
+    for number, row in enumerate(hits):
+        made = evaluation_of("hit", row[None].astype(float))
+        parts = made.partial, made.requests, made.conventions
+        results[f"model {number}"] = Evaluation(*parts, by=masks, ranges={"hit@1": (0.0, 1.0)})
+    return gather_report_data(results)
+
+
+def who_is_ahead(data):
+    """{group: the model that is said to be ahead of the best of all users}."""
+    (stratum,) = section_numbers.all_strata(data)
+    ahead = {label: section_numbers.ahead_in_group(data, stratum, label) for label in stratum.masks}
+    return {label: model for label, model in ahead.items() if model is not None}
+
+
+class TestWhoIsAheadInGroups:
+    """All groups and models could have been named, so a claim is of a test over all of them."""
+
+    @pytest.mark.parametrize(("n_models", "n_groups"), [(2, 8), (5, 20)])
+    def test_equal_models_are_not_ahead_of_each_other(self, n_models, n_groups):
+        rng, by = np.random.default_rng(0), np.arange(80 * n_groups) % n_groups
+        worlds = rng.random((25, n_models, len(by))) < 0.3
+        claims = sum(bool(who_is_ahead(by_group(hits, by))) for hits in worlds)
+        assert claims <= stats.binom.isf(0.001, 25, 0.05)
+
+    def test_a_model_that_is_better_in_one_group_of_eight_is_named(self):
+        rng, by = np.random.default_rng(0), np.arange(2400) % 8
+        chance = np.full((3, 2400), 0.3)
+        chance[0] += 0.05
+        chance[1, by == 5] = 0.5
+        claims = [who_is_ahead(by_group(hits, by)) for hits in rng.random((20, 3, 2400)) < chance]
+        assert sum(claim == {"5": "model 1"} for claim in claims) >= 13
+
+    def test_the_p_values_of_all_groups_and_models_are_one_family(self):
+        rng, by = np.random.default_rng(0), np.arange(240) % 4
+        data = by_group(rng.random((3, 240)) < 0.5, by)
+        rows, (best, *others) = section_numbers.group_rows(data, data.best), data.names
+        values = {name: data.first(name).values_of("hit@1") for name in data.names}
+        pairs = [(name, group) for group in range(4) for name in others]
+        tests = [sign_flip((values[name] - values[best])[by == group]) for name, group in pairs]
+        adjusted = adjust([test.p_value for test in tests], "holm")
+        found = [rows[name, "group of the evaluation", str(group)] for name, group in pairs]
+        assert [row.adjusted_p for row in found] == pytest.approx(adjusted)
+        assert [row.pair.estimate() for row in found] == pytest.approx([test.difference for test in tests])
+        assert all(row.wins + row.ties + row.losses == 60 for row in found)
 
 
 class TestWhatWouldChangeIt:

@@ -26,6 +26,8 @@ from recsys.report.html_tables import html_table
 from recsys.report.model_tables import comparisons, overview, ranking, selection
 from recsys.report.offline_page import json_for_script
 from recsys.report.report_data import findings_of, gather_report_data, history_by_metric, turned_row
+from recsys.stats.multiple_comparisons import adjust
+from recsys.stats.paired_tests import sign_flip
 from worlds.report import HOSTILE, evaluations, world
 
 AUDIT = [
@@ -439,7 +441,7 @@ def test_groups_count_the_users_that_are_in_their_means():
     assert sum(activity.sizes.values()) == n_measured
     for group in selection(data)["groups"]:
         rows = [row for row in group["rows"] if row]
-        assert {sum(row[8:11]) for row in rows} == {group["n"]}
+        assert {sum(row[8:11]) for row in rows} == ({group["n"]} if group["n"] >= 20 else set())
     page = report_html(results, lists=lists, truth=judged, train=train)
     left_out = f"{len(empty)} of {len(truth)} users have no relevant items"
     assert f"{left_out}: they are in no mean" in Page(page).text
@@ -490,17 +492,46 @@ def test_the_selection_holds_every_metric_and_group():
             assert seen[8:11] == [row.wins, row.ties, row.losses]
             assert metric["values"][model][0] == pytest.approx(row.value, abs=5.1e-5)
         assert metric["rows"][1] is None
-    strata = {
+
+
+def test_the_selection_tests_the_groups_against_the_reference_over_all_of_them():
+    lists, truth, train, _ = world(400)
+    data = gather_report_data(
+        evaluations(lists, truth), baseline="model 0", metric="ndcg@10", truth=truth, train=train
+    )
+    held = selection(data)
+    best, *_, base = held["models"]
+    assert (best, base, held["reference"]) == ("model 2", "model 0", 2)
+    masks = {
         (s.title, label): mask for s in section_numbers.all_strata(data) for label, mask in s.masks.items()
     }
-    assert {(g["by"], g["name"]) for g in held["groups"]} == set(strata)
-    gaps = data.aligned.differences("model 2", "model 1", "ndcg@10")
-    for group in held["groups"]:
-        inside = gaps[strata[group["by"], group["name"]]]
-        row = group["rows"][0]
-        assert row[3] == pytest.approx(inside.mean(), abs=5.1e-5)
+    assert {(g["by"], g["name"]) for g in held["groups"]} == set(masks)
+    rows = [(group, model, group["rows"][model]) for group in held["groups"] for model in (0, 1)]
+    tests = []
+    for group, model, row in rows:
+        gaps = data.aligned.differences(held["models"][model], base, "ndcg@10")
+        inside = gaps[masks[group["by"], group["name"]]]
+        tests.append(sign_flip(inside, confidence=1 - 0.05 / len(rows)))
+        ends = tests[-1].interval
+        assert row[3:6] == pytest.approx([inside.mean(), ends.low, ends.high], abs=5.1e-5)
         assert row[8:11] == [(inside > 0).sum(), (inside == 0).sum(), (inside < 0).sum()]
-        assert row[6] is None  # groups are not tested
+        assert group["rows"][2] is None
+    adjusted = adjust([test.p_value for test in tests], "holm")
+    assert [row[6] for *_, row in rows] == pytest.approx(adjusted, rel=0.06)
+    assert {group["ahead"] for group in held["groups"]} == {None}
+
+
+def test_the_selection_names_who_is_ahead_of_the_best_in_a_group():
+    truth = {u: {u} for u in range(80)}
+    by = {u: "late" if u >= 50 else "early" for u in truth}
+    first = {u: [u] if u < 50 else [900] for u in truth}
+    second = {u: [u] if u >= 50 else [900] for u in truth}
+    results = {
+        name: recsys.evaluate(own, truth, ["ndcg@10"], by=by)
+        for name, own in (("first", first), ("second", second))
+    }
+    held = selection(gather_report_data(results))
+    assert {group["name"]: group["ahead"] for group in held["groups"]} == {"early": None, "late": 1}
 
 
 def test_all_metrics_of_many_models_can_be_chosen():

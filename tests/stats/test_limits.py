@@ -13,8 +13,8 @@ from recsys.errors import InputError
 from recsys.stats.inference_results import RankTestWarning, SmallSampleWarning, ZeroVarianceWarning
 from recsys.stats.paired_tests import (
     bayes_paired,
-    bounded_mean_test,
     bootstrap_test,
+    bounded_mean_test,
     equivalence,
     non_inferiority,
     normality,

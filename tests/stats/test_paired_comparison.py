@@ -177,7 +177,8 @@ def test_every_interval_is_about_the_same_here(models, interval) -> None:
 
 
 @pytest.mark.parametrize(
-    ("test", "method"), [("t", "t"), ("permutation", "sign flips"), ("studentised", "studentised"), ("bca", "bca")]
+    ("test", "method"),
+    [("t", "t"), ("permutation", "sign flips"), ("studentised", "studentised"), ("bca", "bca")],
 )
 def test_the_interval_goes_with_the_test(models, test, method) -> None:
     result = compare_tables(models, baseline="pop", options=Options(test=test, n_resamples=200))

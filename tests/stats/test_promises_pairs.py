@@ -331,7 +331,9 @@ def test_where_many_users_differ_the_test_tends_to_the_paired_t():
     scores = correlated(rng, (20, 1000), 0.8)
     values = old.at(scores[0]), new.at(scores[1])
     sides = {name: evaluation_of("ndcg", side) for name, side in zip(("old", "new"), values, strict=True)}
-    rows, by_t = (recsys.compare(sides, baseline="old", correction="none", test=t) for t in ("permutation", "t"))
+    rows, by_t = (
+        recsys.compare(sides, baseline="old", correction="none", test=t) for t in ("permutation", "t")
+    )
     expected = stats.ttest_rel(values[1], values[0], axis=1)
     interval = expected.confidence_interval(0.95)
     for found, close in ((by_t, {"rel": 1e-9}), (rows, {"rel": 0.05, "abs": 1e-4})):

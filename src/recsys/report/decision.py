@@ -12,9 +12,10 @@ import numpy as np
 from recsys.evaluation import tables
 from recsys.report.report_data import ReportData, verdict_word
 from recsys.report.section_numbers import (
+    ahead_in_group,
     all_strata,
     coverage,
-    group_row,
+    group_rows,
     head_and_tail,
     main_metrics,
     value_with_interval,
@@ -220,11 +221,11 @@ def _who_loses(data: ReportData) -> Iterator[Tile]:
     share = row.losses / row.n_units
     groups = []
     for stratum in all_strata(data):
-        for label, mask in stratum.masks.items():
-            result = group_row(data, data.best, rival, mask)
-            n = result.wins + result.ties + result.losses
-            if n >= _MIN_GROUP:
-                groups.append((result.losses / n, result.losses, n, stratum.who(label)))
+        for label in stratum.masks:
+            against = group_rows(data, data.best).get((rival, stratum.name, label))
+            if against is not None:
+                n = against.wins + against.ties + against.losses
+                groups.append((against.wins / n, against.wins, n, stratum.who(label)))
     small = ""
     if groups and row.losses:
         most, losses, n, who = max(groups)
@@ -404,21 +405,16 @@ def _other_goals(data: ReportData, prices: Sequence[Price]) -> Iterator[str]:
 
 
 def _other_groups(data: ReportData) -> Iterator[str]:
-    """The groups of users for whom another model is ahead beyond its interval."""
-    lines = []
-    for stratum in all_strata(data):
-        for label, mask in stratum.masks.items():
-            leader = max(data.names, key=lambda n: data.merit(stratum.values[n][label][0], data.metric))
-            if leader == data.best or stratum.sizes[label] < _MIN_GROUP:
-                continue
-            _, low, high = group_row(data, leader, data.best, mask).difference
-            if min(data.sign(data.metric) * end for end in (low, high)) > 0:
-                lines.append(f"{leader} for users {stratum.who(label)}")
+    """The groups of users for whom another model is ahead, by tests that hold over all groups and models."""
+    groups = [(stratum, label) for stratum in all_strata(data) for label in stratum.masks]
+    leaders = [(ahead_in_group(data, *group), *group) for group in groups]
+    lines = [f"{leader} for users {one.who(label)}" for leader, one, label in leaders if leader is not None]
     if lines:
         more = f" and {len(lines) - _MOST_GROUPS_NAMED} more" if len(lines) > _MOST_GROUPS_NAMED else ""
         named = "; ".join(lines[:_MOST_GROUPS_NAMED])
-        where = f"in some groups another model is ahead ({named}{more})"
-        yield f"Who your users are: {where}, by intervals of each group alone."
+        over = tables.count_with_noun(len(group_rows(data, data.best)), "comparison|comparisons")
+        where = f"in some groups another model is ahead of {data.best} ({named}{more})"
+        yield f"Who your users are: {where}, by sign flips, Holm over {over} in groups."
 
 
 def _nothing_found(data: ReportData) -> Decision:

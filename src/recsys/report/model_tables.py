@@ -15,15 +15,17 @@ from recsys.report.decision import correction_words, effect_name
 from recsys.report.html_tables import Cell, Forest, HtmlTable, cell, table_of_rows
 from recsys.report.report_data import ReportData, verdict_word
 from recsys.report.section_numbers import (
+    GroupRow,
     Triple,
+    ahead_in_group,
     all_strata,
-    group_row,
+    group_rows,
     lifts_or_differences,
     main_metrics,
     value_with_interval,
 )
 from recsys.stats.comparison_table import ComparisonTable, Row, number_columns
-from recsys.types import Bool, PValue
+from recsys.types import PValue
 
 _MOST_COLUMNS = 10
 _FILE_COLUMNS = (
@@ -255,25 +257,32 @@ def selection(data: ReportData) -> dict[str, Any]:
 
 
 def _groups(data: ReportData) -> list[dict[str, Any]]:
-    """The headline metric within each group: intervals without tests, since there are many groups."""
-    groups = []
+    """The headline metric within each group, and which model is `ahead` of the best of all users there."""
+    groups, base = [], data.reference
+    low, high = data.requests[data.metric].metric.bounds
+    found = {} if base is None else group_rows(data, base)
     for stratum in all_strata(data):
-        for label, mask in stratum.masks.items():
-            base = data.reference
-            rows = [_group_numbers(data, n, base, mask) if base and n != base else None for n in data.names]
+        for label in stratum.masks:
+            rows = [found.get((name, stratum.name, label)) for name in data.names]
             values = [stratum.values[n][label] for n in data.names]
             order = sorted(range(len(values)), key=lambda i: -data.merit(values[i][0], data.metric))
+            ahead = ahead_in_group(data, stratum, label)
             groups.append({
                 "by": stratum.title, "name": label, "n": stratum.sizes[label], "order": order,
-                "values": [[_as_shown(v) for v in value] for value in values], "rows": rows,
+                "values": [[_as_shown(v) for v in value] for value in values],
+                "rows": [_group_numbers(row, high - low) for row in rows],
+                "ahead": None if ahead is None else data.names.index(ahead),
             })  # fmt: skip
     return groups
 
 
-def _group_numbers(data: ReportData, model: str, base: str, mask: Bool) -> list[Any]:
-    row = group_row(data, model, base, mask)
-    counts = (row.wins, row.ties, row.losses)
-    return [None, None, None, *map(_as_shown, row.difference), None, None, *counts, None]
+def _group_numbers(row: GroupRow | None, reach: float) -> list[Any] | None:
+    if row is None:
+        return None
+    ends = row.pair.flips().interval(row.confidence, reach=reach)
+    gaps = map(_as_shown, (row.pair.estimate(), ends.low, ends.high))
+    p, counts = _as_shown(row.adjusted_p, ".2g"), (row.wins, row.ties, row.losses)
+    return [None, None, None, *gaps, p, None, *counts, None]
 
 
 def _numbers(row: Row, word: str, words: list[str]) -> list[Any]:

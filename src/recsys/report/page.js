@@ -253,7 +253,7 @@
       const first = held.models[of.order[0]];
       const ties = held.tied.map((model) => held.models[model]);
       says.textContent = group
-        ? `${first} is ahead on ${metric.name} for the ${whole(group.n)} users where ${groupName(group)}. Groups have intervals and no tests: among many groups some differ by chance.`
+        ? `${first} has the best ${metric.name} of the ${whole(group.n)} users where ${groupName(group)}; ${group.ahead === null ? "no other model" : held.models[group.ahead]} is shown to be ahead of ${held.models[0]} there. Tests and intervals of differences hold for all groups and models together.`
         : metric.beyond
           ? `${metric.name} describes what is shown; more of it is not better as such.`
           : metric !== headline

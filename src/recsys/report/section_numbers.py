@@ -22,7 +22,8 @@ from recsys.report.report_data import ItemNames, ReportData
 from recsys.stats.comparison_table import Row
 from recsys.stats.inference_results import Estimate
 from recsys.stats.intervals import units_interval
-from recsys.stats.pairing import Aligned
+from recsys.stats.multiple_comparisons import flips_together
+from recsys.stats.pairing import Aligned, Differences
 from recsys.stats.resampling import collapse
 from recsys.stats.sums import quantiles_of
 from recsys.types import Array, Bool, Float, Ids, Int, Interactions, Lists, PerCase, Vectors, count_entries
@@ -32,6 +33,7 @@ QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 _GROUPS = ("head", "tail", "never seen")
 _CUTS = (1, 2, 3, 5, 10, 20, 50, 100)
 _MIN_USERS_FOR_INTERVAL = 5
+_MIN_USERS_IN_GROUP, _ALPHA = 20, 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +59,11 @@ class GroupValues:
 
 
 class GroupRow(NamedTuple):
-    """One model against another within a group: the difference with its interval, and who won and lost."""
+    """One model against another within a group; p-value and confidence hold for all groups together."""
 
-    difference: Triple
+    pair: Differences
+    adjusted_p: float
+    confidence: float
     wins: int
     ties: int
     losses: int
@@ -414,17 +418,44 @@ def _values_by_group(
     return GroupValues(name, title, sizes, values, f"{metric} by {title}.", masks, describes)
 
 
-def group_row(data: ReportData, model: str, baseline: str, mask: Bool) -> GroupRow:
-    """A model against another on the headline metric among the cases of a mask."""
-    aligned, (low, high) = data.aligned, data.requests[data.metric].metric.bounds
-    gap = aligned.differences(model, baseline, data.metric)
-    inside = mask & ~np.isnan(gap)
-    weights = None if aligned.weights is None else aligned.weights[inside]
-    mean = float(np.average(gap[inside], weights=weights)) if inside.any() else math.nan
-    triple = _group_interval(mean, gap, aligned, inside, (low - high, high - low))
-    signed = data.sign(data.metric) * gap[inside]
-    wins, losses = int((signed > 0).sum()), int((signed < 0).sum())
-    return GroupRow(triple, wins, len(signed) - wins - losses, losses)
+def group_rows(data: ReportData, baseline: str) -> dict[tuple[str, str, str], GroupRow]:
+    """Each model against one on the headline metric within each group, by (model, stratum, group).
+
+    All of them are one family, so that p-values and intervals hold for every group and model at once. Groups
+    in which fewer than 20 users are paired are left out.
+    """
+    if ("groups", baseline) not in data.cache:
+        aligned, step = data.aligned, -1 if data.lower_is_better(data.metric) else 1
+        pairs: dict[tuple[str, str, str], tuple[Differences, tuple[int, ...]]] = {}
+        groups = [(one.name, *labelled) for one in all_strata(data) for labelled in one.masks.items()]
+        for name, label, mask in groups:
+            for model in (n for n in data.names if n != baseline):
+                values, against = (aligned.tables[n][data.metric] for n in (model, baseline))
+                inside = mask & ~np.isnan(values - against)
+                clusters = None if aligned.clusters is None else aligned.clusters[inside]
+                weights = None if aligned.weights is None else aligned.weights[inside]
+                keys = np.zeros(int(inside.sum()), dtype=np.uint64)  # nothing is drawn
+                pair = Differences(values[inside], against[inside], clusters, keys, weights)
+                counts = pair.wins_ties_losses()[::step]
+                if sum(counts) >= _MIN_USERS_IN_GROUP:
+                    pairs[model, name, label] = pair, counts
+        adjusted, level = flips_together([pair for pair, _ in pairs.values()])
+        data.cache["groups", baseline] = {
+            key: GroupRow(pair, p, level, *counts)
+            for (key, (pair, counts)), p in zip(pairs.items(), adjusted, strict=True)
+        }
+    return dict(data.cache["groups", baseline])
+
+
+def ahead_in_group(data: ReportData, stratum: GroupValues, label: str) -> str | None:
+    """The best model of a group among those that are ahead of the best of all users beyond chance."""
+    metric, rows = data.metric, group_rows(data, data.best)
+    if data.requests[metric].metric.better == "zero":  # a difference of means does not say who is nearer
+        return None
+    found = {n: rows.get((n, stratum.name, label)) for n in data.names}
+    differ = {n: row.pair.estimate() for n, row in found.items() if row and row.adjusted_p <= _ALPHA}
+    ahead = [n for n, difference in differ.items() if data.sign(metric) * difference > 0]
+    return max(ahead, key=lambda n: data.merit(stratum.values[n][label][0], metric), default=None)
 
 
 def _mean_interval(
