@@ -98,6 +98,7 @@ PROMISES = {
     },
     "aggregate": ("the interval of evaluate(aggregate=) misses the number", ALPHA),
     "gap": ("the interval of gaps() misses the difference of two groups", ALPHA),
+    "ahead in groups": ("the card says that of equal models another is ahead in some groups", ALPHA),
     **{
         correction: (f'correction="{correction}" finds something in a family of 6 equal metrics', ALPHA)
         for correction in ("max-t", *CORRECTIONS)
@@ -779,9 +780,9 @@ def ratings(tally: Tally, rng: Any, worlds: int, n: int, *, metric: str) -> None
 
 
 @family
-def groups(tally: Tally, rng: Any, worlds: int, n: int, *, hits: tuple[float, float]) -> None:
-    """Two groups of users, of which one has more hits."""
-    member = np.arange(n) % 2
+def groups(tally: Tally, rng: Any, worlds: int, n: int, *, hits: tuple[float, ...]) -> None:
+    """Groups of users with these chances of a hit; the data choose the best and the worst."""
+    member = np.arange(n) % len(hits)
     for _ in range(worlds):
         lists, wanted = ranked(rng, n, np.array(hits)[member], 1000)
         truth, by = dict(enumerate(wanted[:, None].tolist())), dict(enumerate(member.tolist()))
@@ -789,6 +790,23 @@ def groups(tally: Tally, rng: Any, worlds: int, n: int, *, hits: tuple[float, fl
         low, high = gap.interval or (math.nan, math.nan)
         difference = float(DISCOUNTS.mean()) * (hits[gap.best] - hits[gap.worst])
         tally.add("gap", [low > difference or high < difference], silent=math.isnan(low))
+
+
+@family
+def models_in_groups(tally: Tally, rng: Any, worlds: int, n: int, *, models: int, among: int) -> None:
+    """Equal models and groups of users, in each of which any of the models could be ahead."""
+    by = dict(enumerate((np.arange(n) % among).tolist()))
+    for _ in range(worlds):
+        wanted = dict(enumerate(rng.integers(0, 1000, (n, 1)).tolist()))
+        found = rng.random((models, n)) < 0.3
+        results = {
+            f"model {m}": recsys.evaluate(
+                {u: wanted[u] if found[m, u] else [-1] for u in wanted}, wanted, ["hit@1"], by=by
+            )
+            for m in range(models)
+        }
+        changes = decide(gather_report_data(results)).changes
+        tally.add("ahead in groups", [any("another model is ahead" in line for line in changes)])
 
 
 # --- nights, looks, samples, logs, experiments ----------------------------------------------------------
@@ -1170,6 +1188,11 @@ def several(n: int) -> Iterator[Cell]:
     for hits in ((0.4, 0.5), (0.02, 0.05)):
         world = f"two groups with hits of {hits[0]:.0%} and {hits[1]:.0%}"
         yield Cell("groups", world, n, 1.0, {"hits": hits})
+    for among, hit in ((8, 0.3), (8, 0.02), (20, 0.3)) if n >= 1_000 else ((8, 0.3),):
+        yield Cell("groups", f"{among} groups with hits of {hit:.0%}", n, 1.0, {"hits": (hit,) * among})
+    for models, among in ((2, 8), (5, 8), (5, 20)) if n >= 1_000 else ((2, 4),):
+        options = {"models": models, "among": among}
+        yield Cell("models in groups", f"{models} equal models, {among} groups", n, 0.25, options)
     for metric in ("rmse", "mae"):
         yield Cell("ratings", f"{metric} of ratings", n, 1.0, {"metric": metric})
 
