@@ -135,7 +135,7 @@ def test_the_table_shows_what_was_chosen_and_the_numbers_are_those_computed(brow
     lists, truth, *_ = world()
     results = evaluations(lists, truth)
     with Visit(browser, report) as visit:
-        choose(visit, metric="recall", k="5", baseline="model 2")
+        choose(visit, metric="recall", k="5")
         row = recsys.compare(results)["model 2", "model 0", "recall@5"]  # seen from the other side below
         assert visit.page.locator("#ranking-title").inner_text() == "The models on recall@5, against model 2"
         names = visit.page.locator("#ranking tbody th .v").all_inner_texts()
@@ -147,7 +147,9 @@ def test_the_table_shows_what_was_chosen_and_the_numbers_are_those_computed(brow
         assert f"{100 * (row.baseline_value / row.value - 1):+.1f}%" in text
         assert f"{row.losses} / {row.ties} / {row.wins}" in text
         assert "▼ worse" in text
-        assert "corrected over all pairs" in visit.page.locator("#chosen").inner_text()
+        assert "a secondary metric" in visit.page.locator("#chosen").inner_text()
+        choose(visit, metric="ndcg", k="10")
+        assert "Holm over 2 comparisons on ndcg@10" in visit.page.locator("#chosen").inner_text()
         assert visit.messages == []
 
 
@@ -158,7 +160,7 @@ def test_the_script_shows_the_same_as_the_page_without_it(browser, report):
     with Visit(browser, report) as visit:
         assert ranking_cells(visit.page) == static
         assert visit.page.locator("#ranking-title").inner_text() == title
-        choose(visit, baseline="model 1")
+        choose(visit, metric="mrr")
         assert ranking_cells(visit.page) != static
         visit.page.locator("#choose-default").click()
         assert ranking_cells(visit.page) == static
@@ -171,7 +173,7 @@ def test_a_group_is_shown_for_the_headline_metric_with_tests_over_all_groups(bro
         choose(visit, group=group)
         assert visit.page.locator("#choose-metric").is_disabled()
         title = visit.page.locator("#ranking-title").inner_text()
-        assert title == f"The models on ndcg@10, against model 0, where {group}"
+        assert title == f"The models on ndcg@10, against model 2, where {group}"
         says = visit.page.locator("#chosen").inner_text()
         assert "no other model is shown to be ahead of model " in says
         assert "hold for all groups and models together" in says
@@ -184,16 +186,16 @@ def test_a_group_is_shown_for_the_headline_metric_with_tests_over_all_groups(bro
 
 def test_what_was_chosen_is_in_the_address_beside_the_section(browser, report):
     with Visit(browser, report) as visit:
-        choose(visit, metric="recall", k="5", baseline="model 1")
-        assert visit.page.evaluate("location.hash") == "#metric=recall&k=5&baseline=model%201"
+        choose(visit, metric="recall", k="5")
+        assert visit.page.evaluate("location.hash") == "#metric=recall&k=5"
         visit.page.locator("nav a[href='#audit']").click()
-        assert visit.page.evaluate("location.hash") == "#audit&metric=recall&k=5&baseline=model%201"
+        assert visit.page.evaluate("location.hash") == "#audit&metric=recall&k=5"
         shown, other = ranking_cells(visit.page), visit.context.new_page()
         other.goto(visit.page.url)
         other.wait_for_selector(DRAWN)
         assert ranking_cells(other) == shown
-        other.goto(report.as_uri() + "#metric=nothing&k=7&baseline=%E0%A4%A&group=nobody")
-        assert other.locator("#ranking-title").inner_text() == "The models on ndcg@10, against model 0"
+        other.goto(report.as_uri() + "#metric=nothing&k=7&group=%E0%A4%A")
+        assert other.locator("#ranking-title").inner_text() == "The models on ndcg@10, against model 2"
         assert visit.messages == []
 
 
@@ -215,9 +217,9 @@ def test_words_are_explained_by_mouse_and_by_keyboard(browser, report):
 
 def test_tables_are_cards_on_a_phone_and_hide_no_column(browser, report):
     with Visit(browser, report, viewport={"width": 390, "height": 800}) as visit:
-        cells = visit.page.locator("#ranking tbody tr").first.locator("td").all()
+        cells = visit.page.locator("#ranking tbody tr").nth(1).locator("td").all()
         heads = [cell.evaluate("td => getComputedStyle(td, '::before').content") for cell in cells]
-        assert heads[:2] == ['"ndcg@10"', '"lift over model 0"']
+        assert heads[:2] == ['"ndcg@10"', '"lift over model 2"']
         boxes = [cell.bounding_box() for cell in cells]
         assert all(box["x"] >= 0 and box["x"] + box["width"] <= 390 for box in boxes)
         table = visit.page.locator("table.short:visible").first
@@ -261,7 +263,7 @@ def test_axe_finds_nothing_serious(browser, report, scheme, width):
     size = {"width": width, "height": 900}
     with Visit(browser, report, color_scheme=scheme, viewport=size, bypass_csp=True) as visit:
         visit.page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
-        choose(visit, baseline="model 2")
+        choose(visit, metric="recall")
         visit.page.locator("#decision .term").first.focus()
         assert visit.serious_findings() == []
 

@@ -274,13 +274,15 @@ class BoundedSample:
 
     @cached_property
     def levels(self) -> BoundedSample:
-        """The same in few levels, if all units weigh the same."""
+        """The same with each value of a weight once, in few levels if all units weigh the same."""
         if self.known is not None:
             raise NoRowsError("a bound that few values decide")
-        if self.weights is not None:
-            return self
-        values, level = np.unique(self.values, return_inverse=True)
-        return BoundedSample(*_few_levels(values, np.bincount(level, self.counts).astype(np.float64)))
+        pairs = self.values if self.weights is None else self.values + 1j * self.weights
+        found, level = np.unique(pairs, return_inverse=True)
+        counts = np.bincount(level.ravel(), self.counts).astype(np.float64)
+        if self.weights is None:
+            return BoundedSample(*_few_levels(found, counts))
+        return BoundedSample(found.real, counts, found.imag)
 
     @property
     def mean(self) -> float:
