@@ -101,6 +101,7 @@ def table_row(name: str, result: dict[str, Any]) -> str:
 def differences(results: dict[str, dict[str, Any]], side: str) -> list[dict[str, Any]]:
     """Every pair of models, paired by user and corrected over the family."""
     table = recsys.compare({name: r[side] for name, r in results.items()}, metrics=["hit@10", "ndcg@10"])
+    table = table.pairs("holm")
     return [
         {"model": r.model, "against": r.baseline, "metric": r.metric, "verdict": r.verdict}
         for r in table.rows

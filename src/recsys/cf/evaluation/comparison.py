@@ -57,7 +57,8 @@ _LAST_COLUMNS = (
 )
 _FORMATS = ("csv", "json", "markdown", "latex")
 _MARKS_LEGEND = (
-    "`*`, `**`, `***`: p below 0.05, 0.01, 0.001, paired by user and corrected over the table. Tested: {}."
+    "`*`, `**`, `***`: p below 0.05, 0.01, 0.001, paired by user and corrected over the models, on the first "
+    "metric alone and on all others together. Tested: {}."
 )
 _FORMAT_ALIASES = {"md": "markdown", "tex": "latex"}
 _EXAMPLE_CUTOFFS = (5, 10, 20, 50)
@@ -161,9 +162,9 @@ class ModelComparator:
     def get_comparison_table(self, metrics: Sequence[str] | None = None) -> Any:
         """One row per model and baseline: every metric, followed by the gain over each baseline.
 
-        A gain is marked `*`, `**` or `***` where its p-value, corrected over the whole table, lies below
-        0.05, 0.01 or 0.001; without values by user there are no marks. `table.attrs["tested"]` names the
-        metrics that were tested.
+        A gain is marked `*`, `**` or `***` where its p-value lies below 0.05, 0.01 or 0.001, corrected over
+        the models, on the first metric alone and on all others together; without values by user there are no
+        marks. `table.attrs["tested"]` names the metrics that were tested.
         """
         from recsys.cf.evaluation.wide_table import WideTable
 
@@ -186,7 +187,7 @@ class ModelComparator:
     ) -> Any:
         """One row per model, baseline and metric: values, gains and test results.
 
-        With values by user there are p_value, adjusted_p_value (corrected over the whole table),
+        With values by user there are p_value, adjusted_p_value (corrected as in `get_comparison_table`),
         `significant` and the verdict in words. By default `metrics` are those of any result, NaN where a
         model or baseline has no such number.
         """
@@ -239,7 +240,7 @@ class ModelComparator:
         return values[0], values[1]
 
     def _test_all_pairs(self, metrics: Sequence[str]) -> dict[tuple[str, str, str], Any]:
-        """{(model, baseline, metric): test} where there are values by user, corrected over all tests."""
+        """{(model, baseline, metric): test} where there are values by user, corrected in two families."""
         bases = [b for b in self.baseline_results if b in self._per_user]
         models = [m for m in self.model_results if m in self._per_user]
         tables = {name: _per_case_table(self._per_user[name]) for name in [*models, *bases]}
