@@ -43,8 +43,8 @@ def test_sums_are_as_accurate_as_the_values(level, spread, most, monkeypatch):
     ):
         for here, there in zip(_flat(one), _flat(other), strict=True):
             assert there == (pytest.approx(here, rel=1e-9) if isinstance(here, float) else here)
-    bounds = (mean_bounds(of.bounded(), -spread, spread) for of in (pairs, sums))
-    flips = (of.flips().interval() for of in (pairs, sums))
+    bounds = (mean_bounds(of.bounded, -spread, spread) for of in (pairs, sums))
+    flips = (of.flips.interval() for of in (pairs, sums))
     for here, there in (bounds, flips):
         assert (there.low, there.high) == pytest.approx((here.low, here.high), rel=1e-6)
     assert sums.count_differing()[0] == 5000
@@ -90,7 +90,7 @@ def test_what_was_not_kept_is_refused(monkeypatch):
     with pytest.raises(NoRowsError):
         many.levels()
     with pytest.raises(NoRowsError):
-        many.flips().p_value()
+        many.flips.p_value()
 
 
 @pytest.mark.parametrize("most", [1 << 16, 3])

@@ -509,7 +509,7 @@ def _check_metric(shifted: Paired, demand: _Demand, means: _Means, bounds: tuple
     if (
         margin == 0
         and not passed
-        and (p := shifted.flips().p_value()) < 1 - confidence
+        and (p := shifted.flips.p_value()) < 1 - confidence
         and means.difference > 0
     ):
         words = "compare calls it better by a test of these users"

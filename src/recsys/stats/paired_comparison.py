@@ -56,7 +56,7 @@ from recsys.stats.paired_tests import (
     wilcoxon,
 )
 from recsys.stats.pairing import Aligned, Differences, align, note_gaps, side_estimates, unpaired_notes
-from recsys.stats.rare_values import FEW, differing_words, mean_p
+from recsys.stats.rare_values import FEW, differing_words, mean_bounds, mean_p
 from recsys.stats.resampling import (
     BOOTSTRAP_FROM,
     Replicates,
@@ -70,7 +70,6 @@ from recsys.stats.resampling import (
 )
 from recsys.stats.runs import RunsResult, compare_runs, folds_of_users, merge_runs, run_layout, run_result
 from recsys.stats.sign_flips import METHOD as FLIPS
-from recsys.stats.sign_flips import SignFlips
 from recsys.stats.spread import t_statistic
 from recsys.stats.variance_reduction import (
     AdjustedSides,
@@ -571,7 +570,7 @@ def _with_bounds(row: Row, d: Paired, ends: Bounds, *, few: bool, is_known: bool
     alpha = 1.0 - options.confidence
     if math.isfinite(reach) and row.p_value < alpha and not options.adjusts:
         alternative: Alternative = "greater" if row.difference > 0 else "less"
-        if mean_p(d.bounded(), 0.0, -reach, reach, alternative) > alpha / 2.0:
+        if mean_p(d.bounded, 0.0, -reach, reach, alternative) > alpha / 2.0:
             is_gain = (row.difference > 0) != (row.metric in options.lower_is_better)
             words = f"large {'losses' if is_gain else 'gains'} of fewer than 3 in {row.n_units:,} users"
             row = replace(row, notes=(*row.notes, f"{row.metric}: {words} are not excluded"))
@@ -639,7 +638,6 @@ class _Test:
         )
         self._method, uses_max_t = options.interval_method, options.correction == "max-t"
         self._replicates: Replicates | None = None
-        self._flips: dict[int, SignFlips] = {}
         is_resampled = bool({options.test, self._method} & set(_BOOTSTRAPS))
         if uses_max_t or is_resampled:
             self._replicates = (
@@ -669,16 +667,10 @@ class _Test:
             result = replace(_statistic_only(d), method=label, p_value=p)
         else:
             result = _statistic_only(d) if _few_decide(d) else paired_t(d)
-            result = replace(result, method=FLIPS, p_value=self.flips(row).p_value())
+            result = replace(result, method=FLIPS, p_value=d.flips.p_value())
         if row in self._sparse:
             result = replace(result, notes=(*result.notes, too_sparse_note(self._units, row)))
         return result
-
-    def flips(self, row: int) -> SignFlips:
-        """The sign-flip test of a row."""
-        if row not in self._flips:
-            self._flips[row] = self._paired[row].flips()
-        return self._flips[row]
 
     def intervals(self, confidences: Sequence[float]) -> list[Interval]:
         """The interval of each row, of these confidences."""
@@ -691,7 +683,7 @@ class _Test:
         found = []
         for row, ((value, error, row_df), level) in enumerate(zip(columns, confidences, strict=True)):
             if row in self._sparse or (method == FLIPS and not self._adjusted[row]):
-                found.append(self.flips(row).interval(level, reach=self._reach[row]))
+                found.append(self._flips_interval(row, level))
             elif method in _BOOTSTRAPS and self._replicates is not None:
                 if level not in limits:
                     limits[level] = self._replicates.limits(method, level).tolist()
@@ -701,6 +693,20 @@ class _Test:
                 name = "t" if method == FLIPS else method
                 found.append(replace(t_interval(value, error, row_df, level), method=name))
         return found
+
+    def _flips_interval(self, row: int, level: float) -> Interval:
+        """The means that flips do not reject, and those that units not seen allow for, but 0 if rejected.
+
+        Where few units differ, flips alone would miss the mean far too often: they take all ties for equal.
+        """
+        reach = self._reach[row]
+        interval = self._paired[row].flips.interval(level, reach=reach)
+        if math.isinf(reach):
+            return interval
+        bounds = mean_bounds(self._paired[row].bounded, -reach, reach, level)
+        low = interval.low if interval.low > 0.0 else min(interval.low, bounds.low)
+        high = interval.high if interval.high < 0.0 else max(interval.high, bounds.high)
+        return replace(interval, low=low, high=high)
 
 
 def _statistic_only(d: Paired) -> TestResult:

@@ -188,6 +188,7 @@ class PairedSums:
             raise NoRowsError("a number that single differences decide")
         return self._levels.rows[:, 0], self._levels.counts.astype(np.float64)
 
+    @property
     def bounded(self) -> BoundedSample:
         if self._levels is None:
             ends, spread = np.array(self._ends["difference"]), self.spread()
@@ -195,6 +196,7 @@ class PairedSums:
         values, counts = self.levels()
         return BoundedSample.of(values, None, counts)
 
+    @property
     def flips(self) -> SignFlips:
         if self._levels is None:
             return SignFlips(self.spread().moments(), None)

@@ -129,7 +129,7 @@ def sign_flip(
     0.03125
     """
     d = as_paired(differences)
-    spread, flips = d.spread(), d.flips()
+    spread, flips = d.spread(), d.flips
     notes = d.notes + spread_notes(spread) + (skew_notes(spread, alternative) or tail_notes(spread))
     interval, p, mean = flips.interval(confidence, alternative), flips.p_value(alternative), spread.mean
     return TestResult(FLIPS, mean, mean, p, spread.n, alternative, interval, notes=notes)
@@ -500,7 +500,7 @@ def bounded_mean_test(
         nothing = Interval(-math.inf, math.inf, confidence, METHOD)
         notes += (f"{differing_words(differing, n)}: {words}",)
         return TestResult(METHOD, mean, math.nan, math.nan, n, alternative, nothing, notes=notes)
-    sample = differences.bounded()
+    sample = differences.bounded
     p = mean_p(sample, c, *bounds, alternative)
     interval = mean_bounds(sample, *bounds, confidence, alternative=alternative)
     if few:

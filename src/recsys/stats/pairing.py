@@ -7,7 +7,7 @@ table lacks are kept, and cases that are NaN or missing on one side are left out
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,11 +15,12 @@ import numpy.typing as npt
 
 from recsys.errors import ColumnError, IdTypeError, InputError
 from recsys.stats.inference_results import UnpairedWarning, caution, to_floats
+from recsys.stats.moments import Moments
 from recsys.stats.rare_values import BoundedSample, count_differing, count_wins_and_losses
 from recsys.stats.resampling import Units, Words, collapse, unit_keys
 from recsys.stats.sign_flips import SignFlips
 from recsys.stats.spread import UnitSpread
-from recsys.types import Array, Bool, Float, PerCase
+from recsys.types import Array, Bool, Float, PerCase, cached_property
 
 
 class Sides(NamedTuple):
@@ -64,6 +65,10 @@ class Differences:
 
     def unit_means(self) -> Float:
         """The mean difference of each unit, which rank tests use."""
+        return self._means
+
+    @cached_property
+    def _means(self) -> Float:
         return self.units().means()
 
     # What follows is all that tests of a mean need; `PairedSums` has the same.
@@ -87,35 +92,39 @@ class Differences:
         sides = self.first, self.second
         return min(float(side.min()) for side in sides), max(float(side.max()) for side in sides)
 
+    @cached_property
     def bounded(self) -> BoundedSample:
         """The differences as bounds of their mean see them."""
-        units = self.units()
-        return BoundedSample.of(units.means(), _uneven_weights(units))
+        return replace(BoundedSample.of(self._means, self._weights), known=self._moments)
 
+    @cached_property
     def flips(self) -> SignFlips:
         """The differences as the sign-flip test sees them."""
-        units = self.units()
-        weights = _uneven_weights(units)
-        if weights is None:
-            return SignFlips.of(units.means())
-        return SignFlips.of(units.totals[0, units.weights[0] != 0], weights)
+        return SignFlips.of(self._totals, self._weights, moments=self._moments)
+
+    @cached_property
+    def _moments(self) -> Moments:
+        return Moments.of(self._totals, self._weights)
+
+    @property
+    def _totals(self) -> Float:
+        return self._means if self._weights is None else self._means * self._weights
+
+    @cached_property
+    def _weights(self) -> Float | None:
+        """The weights of the units that are present, None if all weigh the same."""
+        weights = self.units().weights[0]
+        weights = weights[weights != 0]
+        return None if bool((weights == weights[0]).all()) else weights
 
     def count_differing(self) -> tuple[int, int]:
         """How many units differ, and how many have another than the common difference (see `rare_values`)."""
-        means = self.units().means()
-        return count_differing(means, 0.0), count_differing(means)
+        return count_differing(self._means, 0.0), count_differing(self._means)
 
     def wins_ties_losses(self, dead_zone: float = 0.0) -> tuple[int, int, int]:
         """How many units lie above, in and below the dead zone."""
-        means = self.unit_means()
-        n_above, n_below = count_wins_and_losses(means, dead_zone)
-        return n_above, len(means) - n_above - n_below, n_below
-
-
-def _uneven_weights(units: Units) -> Float | None:
-    """The weights of the units that are present, None if all weigh the same."""
-    weights: Float = units.weights[0][units.weights[0] != 0]
-    return None if bool((weights == weights[0]).all()) else weights
+        n_above, n_below = count_wins_and_losses(self._means, dead_zone)
+        return n_above, len(self._means) - n_above - n_below, n_below
 
 
 def side_estimates(sides: Units) -> Sides:

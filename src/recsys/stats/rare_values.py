@@ -131,7 +131,7 @@ def mean_p(
     if alternative != "less":
         above = sample.p_above(c, low)
     if alternative != "greater":
-        below = sample.negative().p_above(-c, -high)
+        below = sample.negative.p_above(-c, -high)
     return min(1.0, 2.0 * min(above, below)) if alternative == "two-sided" else min(above, below)
 
 
@@ -159,7 +159,7 @@ def mean_bounds(
     alpha = (1.0 - confidence) / (2.0 if alternative == "two-sided" else 1.0)
     sample = BoundedSample.of(values, weights, counts)
     least = -math.inf if alternative == "less" else sample.lower_bound(low, alpha)
-    most = math.inf if alternative == "greater" else -sample.negative().lower_bound(-high, alpha)
+    most = math.inf if alternative == "greater" else -sample.negative.lower_bound(-high, alpha)
     return Interval(least, most, confidence, METHOD)
 
 
@@ -189,13 +189,13 @@ def units_needed(
     if alternative == "two-sided":
         alternative, alpha = "greater" if sample.mean > c else "less", alpha / 2.0
     if alternative == "less":
-        sample, c, low = sample.negative(), -c, -high
+        sample, c, low = sample.negative, -c, -high
     if not (sample.mean > c and math.isfinite(low)):
         return None
     step = max(differing, 1)  # whole units that differ, or whole samples where none does
 
     def is_enough(times: int) -> bool:
-        return replace(sample, counts=sample.counts * (times / step)).p_above(c, low) <= alpha
+        return replace(sample, counts=sample.counts * (times / step), known=None).p_above(c, low) <= alpha
 
     few, many = 0, step
     while not is_enough(many):
@@ -239,7 +239,8 @@ def differing_words(n_differing: int, n: int, noun: str = "user") -> str:
 class BoundedSample:
     """Values of units, how many units have each, and the weight of such a unit (1 by default).
 
-    Where they are too many to be known, `values` are the least and the greatest, and `known` their moments.
+    Where they are too many to be known, `values` are the least and the greatest, without counts. `known` are
+    their moments, computed if None.
     """
 
     values: Float
@@ -275,7 +276,7 @@ class BoundedSample:
     @cached_property
     def levels(self) -> BoundedSample:
         """The same with each value of a weight once, in few levels if all units weigh the same."""
-        if self.known is not None:
+        if not len(self.counts):
             raise NoRowsError("a bound that few values decide")
         pairs = self.values if self.weights is None else self.values + 1j * self.weights
         found, level = np.unique(pairs, return_inverse=True)
@@ -288,9 +289,9 @@ class BoundedSample:
     def mean(self) -> float:
         return self.moments.mean
 
+    @cached_property
     def negative(self) -> BoundedSample:
-        known = None if self.known is None else self.known.negative()
-        return replace(self, values=-self.values, known=known)
+        return replace(self, values=-self.values, known=self.moments.negative())
 
     def p_above(self, c: float, low: float) -> float:
         """P-value of "the mean is at most c": that the mean with random shares is at most c."""
@@ -330,7 +331,7 @@ class BoundedSample:
         if low == -math.inf or most <= low:
             return low
         is_most = self.values == most
-        if self.weights is None and self.known is None and (is_most | (self.values == low)).all():
+        if self.weights is None and len(self.counts) and (is_most | (self.values == low)).all():
             n_most, n = float(self.counts[is_most].sum()), float(self.counts.sum())
             return low + (most - low) * float(betaincinv(n_most, n - n_most + 1.0, alpha))
         target = float(ndtri(alpha))

@@ -52,9 +52,15 @@ class SignFlips:
     unit: float = 0.0
 
     @staticmethod
-    def of(totals: Float, weights: Float | None = None, counts: Float | None = None) -> SignFlips:
-        """The test of these units."""
-        moments = Moments.of(totals, weights, counts)
+    def of(
+        totals: Float,
+        weights: Float | None = None,
+        counts: Float | None = None,
+        *,
+        moments: Moments | None = None,
+    ) -> SignFlips:
+        """The test of these units, whose moments may be known."""
+        moments = moments or Moments.of(totals, weights, counts)
         sizes = np.abs(totals)
         differs = sizes > _ROUNDING * sizes.max(initial=0.0)
         if weights is None:
