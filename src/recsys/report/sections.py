@@ -274,7 +274,8 @@ def _strata(data: ReportData) -> Section | None:
                 f"{n_cold:,} of {n:,} relevant entries are of items that never occur in training "
                 "(cold items)."
             )
-    return Section("Who is served well, and who is not.", [], pictures, notes)
+    lead = "Who is served well, and who is not; each interval is of one value, none of a difference of two."
+    return Section(lead, [], pictures, notes)
 
 
 @section(
