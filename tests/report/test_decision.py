@@ -220,11 +220,11 @@ class TestWhoIsAheadInGroups:
 class TestWhatWouldChangeIt:
     def test_the_same_values_are_not_a_lead(self):
         changes = shown(evaluated({"a": ALIKE, "b": ALIKE}, ["ndcg@10", "recall@10"])).changes
-        assert "No other metric of accuracy: no model is ahead on the other." in changes
+        assert "No secondary metric of accuracy: no model is ahead on the other." in changes
 
     def test_a_lead_on_the_others_is_one(self):
         changes = shown(evaluated({"a": ALIKE, "b": hits(0.5)}, ["ndcg@10", "recall@10", "mrr"])).changes
-        assert "No other metric of accuracy: a leads on the other 2 as well." in changes
+        assert "No secondary metric of accuracy: a leads on the other 2 as well." in changes
 
     def test_all_users_differ_and_more_are_not_asked_for(self):
         lists = {"a": {u: [u] for u in range(300)}, "b": {u: [900] for u in range(300)}}
