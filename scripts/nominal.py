@@ -1185,6 +1185,13 @@ def several(n: int) -> Iterator[Cell]:
         for design in ("", "clustered") if aggregate[0] == "t" else ("", "clustered", "weighted"):
             world, options = f"{aggregate} {design}".strip(), {"aggregate": aggregate, "design": design}
             yield Cell("aggregates", world, n, 1.0, options | {"truth": truth})
+    yield from grouped(n)
+    for metric in ("rmse", "mae"):
+        yield Cell("ratings", f"{metric} of ratings", n, 1.0, {"metric": metric})
+
+
+def grouped(n: int) -> Iterator[Cell]:
+    """Groups of users."""
     for hits in ((0.4, 0.5), (0.02, 0.05)):
         world = f"two groups with hits of {hits[0]:.0%} and {hits[1]:.0%}"
         yield Cell("groups", world, n, 1.0, {"hits": hits})
@@ -1193,8 +1200,6 @@ def several(n: int) -> Iterator[Cell]:
     for models, among in ((2, 8), (5, 8), (5, 20)) if n >= 1_000 else ((2, 4),):
         options = {"models": models, "among": among}
         yield Cell("models in groups", f"{models} equal models, {among} groups", n, 0.25, options)
-    for metric in ("rmse", "mae"):
-        yield Cell("ratings", f"{metric} of ratings", n, 1.0, {"metric": metric})
 
 
 def together(n: int) -> Iterator[Cell]:

@@ -52,14 +52,16 @@ def test_verdicts():
     assert [c.metric for c in mixed.checks] == ["hit@1", "ndcg@3"]
 
 
-def test_it_is_the_shifted_paired_t_test():
+def test_it_tends_to_the_shifted_paired_t_test():
     a, b = same_model().values_of("hit@1"), old_model().values_of("hit@1")
     absolute = recsys.gate(same_model(), old_model(), {"hit@1": 0.03}).checks[0]
     expected = scipy_stats.ttest_rel(a + 0.03, b, alternative="greater")
-    assert absolute.p_value == pytest.approx(expected.pvalue, rel=1e-10)
-    assert absolute.bound == pytest.approx(expected.confidence_interval(0.95).low - 0.03, rel=1e-9)
+    assert expected.pvalue < absolute.p_value < expected.pvalue + 0.005
+    bound = expected.confidence_interval(0.95).low - 0.03
+    assert bound - 0.001 < absolute.bound < bound
     relative = recsys.gate(same_model(), old_model(), {"hit@1": "6%"}).checks[0]
-    assert relative.p_value == pytest.approx(scipy_stats.ttest_rel(a, 0.94 * b, alternative="greater").pvalue)
+    p = scipy_stats.ttest_rel(a, 0.94 * b, alternative="greater").pvalue
+    assert p < relative.p_value < p + 0.005
 
 
 def test_few_users_fail():
@@ -70,7 +72,7 @@ def test_few_users_fail():
     one, two = (recsys.evaluate({1: [item]}, {1: {1}}, ["hit@1"]) for item in (1, 2))
     said = str(recsys.gate(two, one, {"hit@1": "1%"}))
     assert "it may be -100.00%" in said
-    assert "hit@1: 1 of 1 user differs: nothing can be concluded yet" in said
+    assert "hit@1: 1% is too narrow a margin for 1 user: even identical lists need 299" in said
     assert "\n1 user, paired by id" in said
 
 
@@ -300,7 +302,7 @@ def test_a_relative_margin_is_a_share_of_the_mean_where_users_lie_on_both_sides_
     found = recsys.gate(new, old, {"alignment@2": "10%"}).checks[0]
     share = np.sign(b.mean()) * 0.1
     expected = scipy_stats.ttest_rel(a + share * b, b, alternative="greater")
-    assert found.p_value == pytest.approx(expected.pvalue, rel=1e-9)
+    assert expected.pvalue < found.p_value < expected.pvalue + 0.1  # values as far as 2 apart were not seen
 
 
 def test_a_result_that_stopped_early_is_said_to_have():

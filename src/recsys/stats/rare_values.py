@@ -298,7 +298,9 @@ class BoundedSample:
         from scipy.special import ndtr
 
         low = min(low, float(self.values.min()))
-        return 1.0 if low == -math.inf else float(ndtr(self._z_above(c, low)))
+        if c <= low or low == -math.inf:
+            return float(low == -math.inf or c == low == self.values.max())
+        return 1.0 if c >= self.values.max() else float(ndtr(self._z_above(c, low)))
 
     def _z_above(self, c: float, low: float) -> float:
         """The normal quantile of that p-value."""
@@ -334,7 +336,7 @@ class BoundedSample:
         if self.weights is None and len(self.counts) and (is_most | (self.values == low)).all():
             n_most, n = float(self.counts[is_most].sum()), float(self.counts.sum())
             return low + (most - low) * float(betaincinv(n_most, n - n_most + 1.0, alpha))
-        target = float(ndtri(alpha))
+        target = min(max(float(ndtri(alpha)), -39.0), 39.0)
 
         def excess(c: float) -> float:
             return min(max(self._z_above(c, low), -40.0), 40.0) - target
