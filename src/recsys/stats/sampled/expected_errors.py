@@ -73,7 +73,7 @@ class ExpectedError:
         )
 
 
-class _Moments(NamedTuple):
+class _RankMoments(NamedTuple):
     """Mean and mean square of a corrected metric, and its true value, per true rank or bin of ranks."""
 
     mean: Float
@@ -290,7 +290,7 @@ def _corrected_moments(
     gamma: float,
     prior: str,
     ranks: Int | None = None,
-) -> _Moments:
+) -> _RankMoments:
     """The moments at the true `ranks`, or by default in each bin of all ranks."""
     check_choice("method", method, METHODS)
     if method == "mle":
@@ -308,7 +308,7 @@ def _corrected_moments(
     else:
         table = chances_at_ranks(ranks, n_negatives, n_items, replacement=replacement)
         truth = values_by_rank(metric, n_items)[ranks - 1]
-    return _Moments(table @ value, table @ value**2, truth)
+    return _RankMoments(table @ value, table @ value**2, truth)
 
 
 def _distinct_ranks(ranks: Any, n_items: int, n_negatives: int) -> tuple[Int | None, Int]:
