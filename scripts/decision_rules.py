@@ -27,7 +27,7 @@ from proofs import ROOT
 from scipy import stats
 from scipy.special import stdtr
 
-from recsys.stats.rare_values import FEW, BoundedSample, few_differ, mean_bounds, mean_p
+from recsys.stats.rare_values import FEW, BoundedSample, count_differing, mean_bounds, mean_p
 from recsys.stats.sign_flips import SignFlips
 
 sys.path.insert(0, str(ROOT / "tests"))
@@ -51,8 +51,8 @@ def t_p(d: np.ndarray, *, one_sided: bool = False) -> float:
 
 
 def is_few(d: np.ndarray) -> bool:
-    n = few_differ(d)
-    return n is not None and (2 * n < len(d) or bool(np.isin(d, (-1.0, 0.0, 1.0)).all()))
+    n = count_differing(d)
+    return n < FEW and (2 * n < len(d) or bool(np.isin(d, (-1.0, 0.0, 1.0)).all()))
 
 
 def differs_by_cliff(d: np.ndarray) -> bool:
@@ -74,7 +74,7 @@ def mid_p(d: np.ndarray) -> float:
 def passes_by_cliff(x: np.ndarray, low: float, differing: int) -> bool:
     centred = x - x.mean()
     skewed = -0.11 * (centred**3).sum() >= 0.005 * (centred**2).sum() ** 1.5
-    if differing < FEW or few_differ(x) is not None or skewed:
+    if differing < FEW or count_differing(x) < FEW or skewed:
         return mean_p(x, 0.0, low, 1.0, "greater") <= ALPHA
     return t_p(x, one_sided=True) <= ALPHA
 

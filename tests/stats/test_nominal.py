@@ -212,6 +212,9 @@ def test_rows_that_do_not_hold_are_bold(nominal):
         "different: hit, 2%, correlation 0.99, 100",
         "at the margin: hit, 2%, correlation 0.8, 30",
         "at the margin: ndcg@10, 95% zeros, correlation 0.99, 100",
+        "few differ: 12 users differ, 100",
+        "rare losses: all move a little, 1.0% lose everything, 100",
+        "alike: hit, 20%, correlation 0.8, 1000",
         "never hits: hit, 2%, against a model that never hits, 30",
         "intervals: hit, 2%, 30",
         "intervals: ndcg@10, 90% zeros, 100",
@@ -219,6 +222,7 @@ def test_rows_that_do_not_hold_are_bold(nominal):
         "families: ndcg@10, 70% zeros, one metric with 3 hits, 100",
         "nights: flips of one item in 1,000, 20",
         "decisions: rewards of 1%, 300",
+        "decisions: rewards of 10%, few decisions weigh most, 300",
         "experiment: conversion 10%, 1000",
     ],
 )

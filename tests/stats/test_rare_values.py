@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from scipy.stats import beta, binomtest
 
 from recsys.stats import rare_values
+from recsys.stats.moments import Moments
 from recsys.stats.rare_values import (
     FEW,
     BoundedSample,
     count_differing,
-    few_differ,
     few_differ_words,
     mean_bounds,
     mean_p,
@@ -186,7 +186,9 @@ def test_few_levels_in_place_of_many_hardly_move_a_bound(
             patch.setattr(rare_values, "_SMOOTH", 0.0)
             slow = BoundedSample.of(values, weights)
             exact = [slow.lower_bound(-1.0, alpha) for alpha in (0.3, 0.05, 1e-3, 1e-10)]
-        spread = math.hypot(math.sqrt(slow.moments.sums(slow.mean)[1]), slow.unseen * (1.0 + slow.mean))
+        spread = math.hypot(
+            math.sqrt(slow.moments.sums(slow.moments.mean)[1]), slow.unseen * (1.0 + slow.moments.mean)
+        )
         assert quick == pytest.approx(exact, abs=0.002 * spread / slow.moments.weight)
 
 
@@ -198,17 +200,31 @@ def test_moments_and_integral_agree_where_one_takes_over(
     rng = np.random.default_rng(n)
     values = np.where(rng.random(n) < 0.6, 0.0, rng.choice([0.2, 0.4, 0.7, 1.0], n))
     sample = BoundedSample.of(values)
-    spread = math.sqrt(sample.moments.sums(sample.mean)[1]) / n
+    spread = math.sqrt(sample.moments.sums(sample.moments.mean)[1]) / n
     for alpha, closeness in ((0.3, 1e-3), (0.05, 1e-3), (1e-3, 2e-3), (1e-10, 1e-2)):
         by = []
         for smooth in (math.inf, 0.0):
             monkeypatch.setattr(rare_values, "_SMOOTH", smooth)
             by.append(BoundedSample.of(values).lower_bound(low, alpha))
-        sums = sample.moments.sums(sample.mean)
-        unseen = low - sample.mean
+        sums = sample.moments.sums(sample.moments.mean)
+        unseen = low - sample.moments.mean
         second, third, fourth = (sums[power - 1] + unseen**power for power in (2, 3, 4))
         if 4.0 * third**2 / second**3 + 6.0 * fourth / second**2 <= 0.01:
             assert by[0] == pytest.approx(by[1], abs=closeness * spread)
+
+
+def test_the_more_users_are_alike_the_surer_is_a_margin() -> None:
+    """Far from the mean the series in moments would turn round: a million equal users must not fail."""
+    for others in ((), (0.3, -0.3), (-0.9,)):
+        found = []
+        for n in (100, 1000, 10**4, 10**5, 10**6, 10**7):
+            values, counts = np.array([0.0, *others]), np.append(n, np.ones(len(others)))
+            found.append(mean_p(values, -0.01, -1.0, 1.0, "greater", counts=counts))
+            known = BoundedSample(np.array([-0.9, 0.9]), np.empty(0), known=Moments.of(values, None, counts))
+            if n > 10**6:
+                assert mean_p(known, -0.01, -1.0, 1.0, "greater") == 0.0
+        assert found == sorted(found, reverse=True)
+        assert found[3:] == [0.0, 0.0, 0.0]
 
 
 def test_many_values_have_nearly_the_ordinary_interval() -> None:
@@ -227,11 +243,11 @@ def test_a_side_without_an_end_has_no_bound() -> None:
 
 
 def test_few_differ_from_the_common_value_whatever_it_is() -> None:
-    assert few_differ(np.zeros(5)) == 0
-    assert few_differ(np.append(np.full(500, 0.1), 0.1 + 1e-17)) == 0
-    assert few_differ(np.append(np.arange(19.0), np.full(40, 7.0))) == 18
-    assert few_differ(np.append(np.arange(1.0, 1 + FEW), np.zeros(400))) is None
-    assert few_differ(np.full(50, 0.1), 0.0) is None
+    assert count_differing(np.zeros(5)) == 0
+    assert count_differing(np.append(np.full(500, 0.1), 0.1 + 1e-17)) == 0
+    assert count_differing(np.append(np.arange(19.0), np.full(40, 7.0))) == 18
+    assert count_differing(np.append(np.arange(1.0, 1 + FEW), np.zeros(400))) == FEW
+    assert count_differing(np.full(50, 0.1), 0.0) == 50
     assert count_differing(np.arange(100.0)) >= FEW
 
 

@@ -146,8 +146,7 @@ def off_policy(
         if in_table is not None:
             means["dm"] = in_table * usual, in_table, in_table
         used = [name for name in names if name in means]
-        worth = {name: rewards.effective(means[name][2]) for name in used}
-        few = {name: n for name, n in worth.items() if n < FEW}
+        few = {name: n for name in used if (n := rewards.effective(means[name][2])) < FEW}
         for name in used:
             estimate = estimates["reward", name]
             interval = rewards.bounds(*means[name], confidence)

@@ -35,7 +35,7 @@ from recsys.stats.inference_results import (
     to_floats,
 )
 from recsys.stats.pairing import check_per_case, pair
-from recsys.stats.rare_values import FEW, differing_words, few_differ, mean_bounds
+from recsys.stats.rare_values import FEW, count_differing, differing_words, mean_bounds
 from recsys.stats.resampling import (
     Resampler,
     Rng,
@@ -154,8 +154,8 @@ def count_rare(values: Float, counts: Float | None = None) -> int | None:
     >>> count_rare(np.array([0.0, 0.0, 0.3])), count_rare(np.array([0.1, 0.2, 0.3]))
     (1, None)
     """
-    n, n_values = few_differ(values, None, counts), len(values) if counts is None else counts.sum()
-    return n if n is not None and (2 * n < n_values or _is_binary(values)) else None
+    n, n_values = count_differing(values, None, counts), len(values) if counts is None else counts.sum()
+    return n if n < FEW and (2 * n < n_values or _is_binary(values)) else None
 
 
 def _rare_words(n_rare: int, n: int, noun: str) -> str:

@@ -28,21 +28,14 @@ class Moments:
         if weights is None:
             weight = float(times.sum())
             mean = float(totals @ times) / weight
-            distances = totals - mean
-            squares = distances * distances
-            return Moments.about(
-                mean,
-                weight,
-                float(squares @ times),
-                float((squares * distances) @ times),
-                float((squares * squares) @ times),
-            )
+            squares = (totals - mean) ** 2
+            sums = (float(power @ times) for power in (squares, squares * (totals - mean), squares * squares))
+            return Moments.about(mean, weight, *sums)
         weight = float(weights @ times)
         mean = float(totals @ times) / weight
-        distances = totals - mean * weights
-        powers, of_weights = [np.ones_like(distances)], [times]
+        powers, of_weights = [np.ones_like(totals)], [times]
         for _ in range(4):
-            powers.append(powers[-1] * distances)
+            powers.append(powers[-1] * (totals - mean * weights))
             of_weights.append(of_weights[-1] * weights)
         terms = tuple(
             tuple(math.comb(r, b) * float(powers[r - b] @ of_weights[b]) for b in range(r + 1))

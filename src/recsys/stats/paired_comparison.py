@@ -483,8 +483,11 @@ def _rows_of_pairs(
     bounds = [_bounds_of(d, ranges.get(triple[2])) for triple, d in zip(triples, paired, strict=True)]
     adjusted = [d is not own for d, own in zip(paired, tested, strict=True)]
     test = _Test(units, tested, [high - low for low, high in bounds], adjusted, options)
-    own = test.intervals([options.confidence] * len(triples))
-    together = test.intervals([families.confidence(metric) for *_, metric in triples])
+    levels = [families.confidence(metric) for *_, metric in triples]
+    together = test.intervals(levels)
+    own = together
+    if set(levels) != {options.confidence}:
+        own = test.intervals([options.confidence] * len(triples))
     rows: dict[Triple, Row] = {}
     parts = zip(
         triples, paired, counted_pairs, bounds, test.results, own, together,

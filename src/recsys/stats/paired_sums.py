@@ -199,7 +199,7 @@ class PairedSums:
     @property
     def flips(self) -> SignFlips:
         if self._levels is None:
-            return SignFlips(self.spread().moments(), None)
+            return SignFlips(self.spread().moments())
         values, counts = self.levels()
         return SignFlips.of(values, None, counts)
 

@@ -200,7 +200,7 @@ def wilcoxon(
     check_alternative(alternative)
     check_choice("Wilcoxon method", method, ("auto", "exact", "normal"))
     d = as_differences(differences)
-    means = without_rounding(d.unit_means(), equal_within)
+    means = without_rounding(d.unit_means, equal_within)
     notes = d.notes + spread_notes(ValueSpread(means))
     nonzero = means[means != 0]
     n = len(nonzero)
@@ -235,7 +235,7 @@ def signed_rank_sums(
     >>> signed_rank_sums([1.0, 2.0, -3.0, 0.0])
     (3.0, 3.0)
     """
-    means = without_rounding(as_differences(differences).unit_means(), equal_within)
+    means = without_rounding(as_differences(differences).unit_means, equal_within)
     nonzero = means[means != 0]
     ranks = _midranks(np.abs(nonzero))
     return float(ranks[nonzero > 0].sum()), float(ranks[nonzero < 0].sum())
@@ -318,7 +318,7 @@ def sign_test(
     d = as_paired(differences)
     wins, ties, losses = d.wins_ties_losses(dead_zone)
     n, n_units = wins + losses, wins + ties + losses
-    spread = d.spread() if isinstance(d, PairedSums) else ValueSpread(d.unit_means())
+    spread = d.spread() if isinstance(d, PairedSums) else ValueSpread(d.unit_means)
     notes = d.notes + spread_notes(spread) + rank_notes(n_units)
     # Few wins are many losses: SciPy rounds the two tails differently.
     tail: Alternative = "greater" if alternative == "less" else alternative
@@ -498,7 +498,7 @@ def bounded_mean_test(
             return None
         words = "the range of the metric is not known, so nothing bounds what was not seen"
         nothing = Interval(-math.inf, math.inf, confidence, METHOD)
-        notes += (f"{differing_words(differing, n)}: {words}",)
+        notes = (f"{differing_words(differing, n)}: {words}",)
         return TestResult(METHOD, mean, math.nan, math.nan, n, alternative, nothing, notes=notes)
     sample = differences.bounded
     p = mean_p(sample, c, *bounds, alternative)
@@ -508,7 +508,7 @@ def bounded_mean_test(
         if p > 1.0 - confidence:
             needed = units_needed(sample, c, *bounds, alternative, alpha=1.0 - confidence)
             words = few_differ_words(differing, n, needed)
-        notes += (words,)
+        notes = (words,)
     return TestResult(METHOD, mean, math.nan, p, n, alternative, interval, notes=notes)
 
 

@@ -63,12 +63,9 @@ class Differences:
             return Units(self.keys, values, np.ones_like(values))
         return collapse(values, self.clusters, keys=self.keys, weights=self.weights)
 
-    def unit_means(self) -> Float:
-        """The mean difference of each unit, which rank tests use."""
-        return self._means
-
     @cached_property
-    def _means(self) -> Float:
+    def unit_means(self) -> Float:
+        """The mean difference of each unit."""
         return self.units().means()
 
     # What follows is all that tests of a mean need; `PairedSums` has the same.
@@ -95,7 +92,7 @@ class Differences:
     @cached_property
     def bounded(self) -> BoundedSample:
         """The differences as bounds of their mean see them."""
-        return replace(BoundedSample.of(self._means, self._weights), known=self._moments)
+        return replace(BoundedSample.of(self.unit_means, self._weights), known=self._moments)
 
     @cached_property
     def flips(self) -> SignFlips:
@@ -108,7 +105,7 @@ class Differences:
 
     @property
     def _totals(self) -> Float:
-        return self._means if self._weights is None else self._means * self._weights
+        return self.unit_means if self._weights is None else self.unit_means * self._weights
 
     @cached_property
     def _weights(self) -> Float | None:
@@ -119,12 +116,12 @@ class Differences:
 
     def count_differing(self) -> tuple[int, int]:
         """How many units differ, and how many have another than the common difference (see `rare_values`)."""
-        return count_differing(self._means, 0.0), count_differing(self._means)
+        return count_differing(self.unit_means, 0.0), count_differing(self.unit_means)
 
     def wins_ties_losses(self, dead_zone: float = 0.0) -> tuple[int, int, int]:
         """How many units lie above, in and below the dead zone."""
-        n_above, n_below = count_wins_and_losses(self._means, dead_zone)
-        return n_above, len(self._means) - n_above - n_below, n_below
+        n_above, n_below = count_wins_and_losses(self.unit_means, dead_zone)
+        return n_above, len(self.unit_means) - n_above - n_below, n_below
 
 
 def side_estimates(sides: Units) -> Sides:

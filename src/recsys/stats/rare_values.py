@@ -24,6 +24,7 @@ with the same first three moments. Both are right to a hundredth of the bound's 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -43,6 +44,8 @@ FEW = 20
 METHOD = "Gaffke"
 # Skewness^2 + kurtosis up to which four moments give the bound to a thousandth of its standard deviation.
 _SMOOTH = 0.01
+# Further out than any bound the series would turn round, and the chance is nearly 0 or 1.
+_FURTHEST = 10.0
 # Of more levels, so many of the heaviest stay as they are, and the others become two levels in each group.
 _MOST_LEVELS, _HEAVIEST, _GROUPS = 64, 32, 16
 _STEP, _REACH, _TILT = 1.0 / 12.0, 30.0, math.pi / 8.0
@@ -95,16 +98,6 @@ def count_wins_and_losses(
         for beyond in (means > edge, means < -edge)
     )
     return int(above), int(below)
-
-
-def few_differ(values: Float, common: float | None = None, counts: Float | None = None) -> int | None:
-    """How many values differ from the common one; None for 20 or more, whose mean is normal enough.
-
-    >>> few_differ(np.repeat([0.0, 1.0], [997, 3])), few_differ(np.repeat([0.0, 1.0], [80, 20]))
-    (3, None)
-    """
-    n = count_differing(values, common, counts)
-    return n if n < FEW else None
 
 
 def mean_p(
@@ -187,25 +180,19 @@ def units_needed(
     sample = sample.levels
     n = round(float(sample.counts.sum()))
     if alternative == "two-sided":
-        alternative, alpha = "greater" if sample.mean > c else "less", alpha / 2.0
+        alternative, alpha = "greater" if sample.moments.mean > c else "less", alpha / 2.0
     if alternative == "less":
         sample, c, low = sample.negative, -c, -high
-    if not (sample.mean > c and math.isfinite(low)):
+    if not (sample.moments.mean > c and math.isfinite(low)):
         return None
     step = max(differing, 1)  # whole units that differ, or whole samples where none does
 
     def is_enough(times: int) -> bool:
         return replace(sample, counts=sample.counts * (times / step), known=None).p_above(c, low) <= alpha
 
-    few, many = 0, step
-    while not is_enough(many):
-        few, many = many, 2 * many
-        if many > 10**9:
-            return None
-    while many - few > 1:
-        middle = (few + many) // 2
-        few, many = (few, middle) if is_enough(middle) else (middle, many)
-    return math.ceil(many * n / step)
+    tried = range(1, 10**9)
+    at = bisect_left(tried, True, key=is_enough)
+    return math.ceil(tried[at] * n / step) if at < len(tried) else None
 
 
 def few_differ_words(n_differing: int, n: int, needed: int | None, noun: str = "user") -> str:
@@ -285,10 +272,6 @@ class BoundedSample:
             return BoundedSample(*_few_levels(found, counts))
         return BoundedSample(found.real, counts, found.imag)
 
-    @property
-    def mean(self) -> float:
-        return self.moments.mean
-
     @cached_property
     def negative(self) -> BoundedSample:
         return replace(self, values=-self.values, known=self.moments.negative())
@@ -314,9 +297,10 @@ class BoundedSample:
             (2.0 * third / second**1.5, 6.0 * fourth / second**2) if second > 0.0 else (math.inf, 0.0)
         )
         if skewness**2 + kurtosis <= _SMOOTH:
-            x = -first / math.sqrt(second)
+            distance = -first / math.sqrt(second)
+            x = min(max(distance, -_FURTHEST), _FURTHEST)
             bend = (x * x - 1.0) * skewness / 6.0 + (x**3 - 3.0 * x) * kurtosis / 24.0
-            return x - bend + (4.0 * x**3 - 7.0 * x) * skewness**2 / 36.0
+            return distance - bend + (4.0 * x**3 - 7.0 * x) * skewness**2 / 36.0
         own = self.levels
         scales, counts = own.values - c, own.counts
         if own.weights is not None:
@@ -342,9 +326,9 @@ class BoundedSample:
             return min(max(self._z_above(c, low), -40.0), 40.0) - target
 
         # The bound lies within a few standard errors of the mean.
-        spread, weight = self.moments.sums(self.mean)[1], self.moments.weight
-        step = (math.sqrt(spread) + self.unseen * (self.mean - low)) / weight
-        near, far = self.mean, self.mean - 2.0 * step
+        mean = self.moments.mean
+        step = (math.sqrt(self.moments.sums(mean)[1]) + self.unseen * (mean - low)) / self.moments.weight
+        near, far = mean, mean - 2.0 * step
         if excess(near) < 0.0:
             near = most
         while far > low and excess(far) > 0.0:

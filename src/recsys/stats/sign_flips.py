@@ -31,8 +31,8 @@ METHOD = "sign flips"
 # Two units of fewer than 6 that differ can never reject at 5 %, whatever their size.
 ALL_SIGNS = 19
 # The tail of so many equal sizes is right to a hundredth of itself; with fewer, the largest are enumerated
-# up to so many sums.
-_ENOUGH, _SUMS, _LARGEST = 100.0, 1 << 10, 64
+# up to so many sums, for an interval up to fewer.
+_ENOUGH, _SUMS, _FEWER_SUMS, _LARGEST = 100.0, 1 << 10, 1 << 9, 64
 # All fractions with denominators up to 10 are whole numbers of these.
 _PARTS = 2520.0
 _ROUNDING = 1e-12
@@ -42,13 +42,13 @@ _ROUNDING = 1e-12
 class SignFlips:
     """The totals and weights (1 by default) of units, how often each occurs, and the unit of their sizes.
 
-    `totals` is None where there are too many distinct ones to be known.
+    `totals` and `counts` are None where there are too many distinct ones to be known.
     """
 
     moments: Moments
-    totals: Float | None
-    weights: Float | None = None
+    totals: Float | None = None
     counts: Float | None = None
+    weights: Float | None = None
     unit: float = 0.0
 
     @staticmethod
@@ -56,26 +56,14 @@ class SignFlips:
         totals: Float,
         weights: Float | None = None,
         counts: Float | None = None,
-        *,
         moments: Moments | None = None,
     ) -> SignFlips:
         """The test of these units, whose moments may be known."""
         moments = moments or Moments.of(totals, weights, counts)
         sizes = np.abs(totals)
         differs = sizes > _ROUNDING * sizes.max(initial=0.0)
-        if weights is None:
-            times = np.ones(len(totals)) if counts is None else counts
-            counts = np.append(times[differs], times[~differs].sum())
-            totals = np.append(totals[differs], 0.0)
-        else:
-            totals = np.where(differs, totals, 0.0)
-        return SignFlips(moments, totals, weights, counts, _unit(sizes[differs]))
-
-    @property
-    def n_units(self) -> float:
-        if self.counts is None:
-            return self.moments.weight if self.totals is None else float(len(self.totals))
-        return float(self.counts.sum())
+        times = np.ones(len(totals)) if counts is None else counts
+        return SignFlips(moments, np.where(differs, totals, 0.0), times, weights, _unit(sizes[differs]))
 
     def p_value(self, alternative: Alternative = "two-sided") -> float:
         """P-value of a mean of zero.
@@ -110,12 +98,13 @@ class SignFlips:
 
         step = math.sqrt(self.moments.sums(mean)[1]) / self.moments.weight
         if step <= _ROUNDING * abs(mean):  # all units are the same: against another mean all signs agree
-            return mean if 0.5**self.n_units <= alpha else side * math.inf
+            n_units = self.moments.weight if self.counts is None else float(self.counts.sum())
+            return mean if 0.5**n_units <= alpha else side * math.inf
         far = mean
         for _ in range(50):
             far, step = far + side * step, 2.0 * step
             if excess(far) < 0.0:
-                far = float(brentq(excess, mean, far, rtol=1e-13, xtol=1e-13 * abs(far - mean), maxiter=200))
+                far = float(brentq(excess, mean, far, rtol=1e-12, xtol=1e-12 * abs(far - mean), maxiter=200))
                 break
         else:
             far = side * math.inf
@@ -137,13 +126,12 @@ class SignFlips:
     @cached_property
     def _levels(self) -> tuple[Float, Float]:
         """Each total once if all units weigh the same, and how often it occurs."""
-        if self.totals is None:
+        if self.totals is None or self.counts is None:
             raise NoRowsError("a test in which few differences decide")
-        counts = np.ones(len(self.totals)) if self.counts is None else self.counts
         if self.weights is not None:
-            return self.totals, counts
+            return self.totals, self.counts
         totals, level = np.unique(self.totals, return_inverse=True)
-        return totals, np.bincount(level, counts).astype(np.float64)
+        return totals, np.bincount(level, self.counts).astype(np.float64)
 
 
 def _unit(sizes: Float) -> float:
@@ -176,7 +164,7 @@ def _enumerated_tail(sizes: Float, counts: Float, excess: float, unit: float, mo
 
     differs = (sizes > _ROUNDING * sizes.max(initial=0.0)) & (counts > 0)
     sizes, counts = sizes[differs], counts[differs]
-    limit = 2**most if counts.sum() <= most else _SUMS
+    limit = _FEWER_SUMS if not most else 2**most if counts.sum() <= most else _SUMS
     n_light = max(len(sizes) - _LARGEST, 0)
     order = np.argpartition(sizes, n_light) if n_light else np.arange(len(sizes))
     heavy, level = np.unique(sizes[order[n_light:]], return_inverse=True)

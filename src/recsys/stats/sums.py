@@ -346,8 +346,7 @@ def _interval_from_moments(
         and bounds is not None
         and all(map(math.isfinite, bounds))
     ):
-        ends = np.array(bounds)
-        sample = BoundedSample(ends, np.empty(0), known=_moments_from(sums, centre))
+        sample = BoundedSample(np.array(bounds), np.empty(0), known=_moments_from(sums, centre))
         interval = mean_bounds(sample, *bounds, confidence)
     return Estimate(value, error, interval, n, tuple(notes))
 
