@@ -27,10 +27,13 @@ class Moments:
         times = np.ones(len(totals)) if counts is None else counts
         if weights is None:
             weight = float(times.sum())
-            mean = float(totals @ times) / weight
-            squares = (totals - mean) ** 2
-            sums = (float(power @ times) for power in (squares, squares * (totals - mean), squares * squares))
-            return Moments.about(mean, weight, *sums)
+            mean = float(np.einsum("i,i", totals, times)) / weight  # one thread: BLAS starts several for this
+            distances = totals - mean
+            squares = distances * distances
+            of_squares = squares * times
+            second = float(of_squares.sum())
+            third, fourth = (float(np.einsum("i,i", of_squares, power)) for power in (distances, squares))
+            return Moments.about(mean, weight, second, third, fourth)
         weight = float(weights @ times)
         mean = float(totals @ times) / weight
         powers, of_weights = [np.ones_like(totals)], [times]
