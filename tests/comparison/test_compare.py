@@ -118,7 +118,7 @@ def test_pooled_metrics_are_compared_by_the_delta_method():
     assert row.wins == np.count_nonzero(gaps > 0)
     alone = sides["a"].intervals()["recall@5"]
     assert alone.value == pytest.approx(sides["a"]["recall@5"], rel=1e-9)
-    pull = units["a"].residuals()[0] / units["a"].weights.mean()
+    pull = units["a"].residuals[0] / units["a"].weights.mean()
     assert alone.standard_error == pytest.approx(pull.std(ddof=1) / math.sqrt(N), rel=1e-6)
 
 

@@ -186,11 +186,11 @@ def resampled() -> dict[str, list[float]]:
                     ).tolist()
         out[f"{name}, errors"] = [
             *units.standard_errors(), *units.small_sample_errors(), *units.degrees_of_freedom(),
-            *units.estimates(), *units.n_units(), *units.n_differing(), *units.is_uneven(),
+            *units.estimates(), *units.n_units, *units.n_differing(), *units.is_uneven,
             *units.linearised(0)[:5],
             *units.linearised(0, plain=True)[:5],
         ]  # fmt: skip
-        share, effective, heavy = heavy_tails(units.residuals(), units.n_differing())
+        share, effective, heavy = heavy_tails(units.residuals, units.n_differing())
         out[f"{name}, tails"] = [*share, *effective, *heavy]
         for method in ("t", "normal", "studentised", "bca", "percentile"):
             found = units_interval(units, method=method, n_resamples=299, bounds=(-1.0, 1.0))

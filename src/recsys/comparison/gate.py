@@ -477,7 +477,7 @@ def _check_metrics(
         if not pairs.n_cases:
             raise InputError(f"no user has {name} in both results.")
         base, gain = pairs.side_estimates().second, pairs.estimate()
-        means[name] = _Means(pairs.n_cases, base, gain, counted.count_differing()[0])
+        means[name] = _Means(pairs.n_cases, base, gain, counted.differing[0])
     moved = {name: demand.shifted_sides(demand.share(means[name].base)) for name, demand in demands.items()}
     checks = [
         _check_metric(shifted, demands[name], means[name], ranges[name])

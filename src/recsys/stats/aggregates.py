@@ -180,7 +180,7 @@ class Aggregate:
         if self.trims:
             return self._trimmed_estimate(value, values, shares, units_of, confidence=confidence, noun=noun)
         units = units_of((values <= value).astype(np.float64))
-        n = int(units.n_units()[0])
+        n = int(units.n_units[0])
         size = n if equal_cases else min(_effective_size(units, confidence), len(values))
         tail = (1.0 - confidence) / 2.0
         first = _binomial_quantile(tail, size, self.share)
@@ -213,7 +213,7 @@ class Aggregate:
         share = float(kept.sum() / counts.sum())
         centre = float((winsorised * counts).sum() / counts.sum())
         units = units_of(value + (winsorised - centre) / share)
-        n, error = int(units.n_units()[0]), float(units.small_sample_errors()[0])
+        n, error = int(units.n_units[0]), float(units.small_sample_errors()[0])
         df = (float(units.degrees_of_freedom()[0]) + 1.0) * share - 1.0
         interval = replace(t_interval(value, error, df, confidence), method="Tukey-McLaughlin")
         notes: tuple[str, ...] = ()

@@ -74,7 +74,7 @@ def units_interval(
     without them "gaffke" is the interval of t.
     """
     check_choice("interval method", method, METHODS)
-    n = int(units.n_units()[0])
+    n = int(units.n_units[0])
     if n == 0:
         raise InputError("there is nothing to estimate: every case is excluded (NaN).")
     value = float(units.estimates()[0])
@@ -120,9 +120,9 @@ def _thin_words(units: Units, n_rare: int | None, noun: str) -> tuple[str, bool,
     squares = units.weights[:1] ** 2
     # So many units of equal weight would have a spread that is as uncertain.
     n_heavy = float(units.sums(squares)[0] ** 2 / units.sums(squares**2)[0])
-    n, differing = int(units.n_units()[0]), units.n_differing()[:1]
+    n, differing = int(units.n_units[0]), units.n_differing()[:1]
     uneven = n_heavy < min(FEW, n / 2)
-    (share,), (effective,), (is_heavy,) = heavy_tails(units.residuals()[:1], differing, units.counts)
+    (share,), (effective,), (is_heavy,) = heavy_tails(units.residuals[:1], differing, units.counts)
     if n_rare is not None:
         return _rare_words(n_rare, n, noun), uneven, is_heavy
     if uneven:
@@ -255,7 +255,7 @@ def ratio_difference(first: Units, second: Units, *, confidence: float = 0.95) -
     """Difference of two ratios over the same, paired units, by the delta method."""
     if len(first.keys) != len(second.keys) or not np.array_equal(first.keys, second.keys):
         raise InputError("the two ratios are over different units.", hint="Pair them by id first.")
-    of_first, of_second = (units.residuals()[0] / units.weights[0].sum() for units in (first, second))
+    of_first, of_second = (units.residuals[0] / units.weights[0].sum() for units in (first, second))
     influence = of_first - of_second
     n = len(influence)
     value = float(first.estimates()[0] - second.estimates()[0])

@@ -67,8 +67,8 @@ class Moments:
 
     def sums(self, c: float) -> tuple[float, float, float, float]:
         """The sums of the first to the fourth powers."""
-        step = self.mean - c
-        first, second, third, fourth = (
-            math.fsum(term * step**b for b, term in enumerate(terms)) for terms in self.terms
-        )
+        s = self.mean - c
+        (a, b), (d, e, f), (g, h, i, j), (k, m, n, o, p) = self.terms
+        first, second = a + s * b, d + s * (e + s * f)
+        third, fourth = g + s * (h + s * (i + s * j)), k + s * (m + s * (n + s * (o + s * p)))
         return first, max(second, 0.0), third, max(fourth, 0.0)

@@ -260,7 +260,7 @@ def max_t(units: Units, resampler: Resampler, *, null: str = "bootstrap") -> Max
         in_maximum = fit_for_max_t(units)
     else:
         # Sign flips keep the sum of squares, so t is a function of the flipped sum.
-        n = units.n_units()[:, None].astype(np.float64)
+        n = units.n_units[:, None].astype(np.float64)
         squares = (units.totals**2).sum(axis=1)[:, None]
         # The last column holds the sums as observed.
         sums = np.hstack([resampler.flipped(units.totals), units.totals.sum(axis=1)[:, None]])

@@ -453,7 +453,7 @@ def _mean_rows(
 
 def _few_decide(d: Paired) -> bool:
     """Whether most units are alike, and fewer than 20 differ."""
-    n_differing = min(d.count_differing())
+    n_differing = min(d.differing)
     return n_differing < FEW and 2 * n_differing < d.spread().n
 
 
@@ -491,7 +491,7 @@ def _rows_of_pairs(
     rows: dict[Triple, Row] = {}
     parts = zip(
         triples, paired, counted_pairs, bounds, test.results, own, together,
-        units.small_sample_errors().tolist(), adjusted, strict=True,
+        test.errors.tolist(), adjusted, strict=True,
     )  # fmt: skip
     for triple, differences, counted, ends, result, own_interval, interval, error, is_adjusted in parts:
         model, baseline, metric = triple
@@ -634,7 +634,7 @@ class _Test:
         options: Options,
     ) -> None:
         self._units, self._paired, self._reach, self._options = units, paired, reach, options
-        self._adjusted = adjusted
+        self._adjusted, self.errors = adjusted, units.small_sample_errors()
         seed = seed_from_rng(options.rng)
         resampler = Resampler(
             units.keys, options.n_resamples, seed, options.scheme, progress=options.progress
@@ -681,7 +681,7 @@ class _Test:
         df = units.degrees_of_freedom() - np.array([d.spent for d in self._paired])
         if method == "normal":
             df = np.full(len(self._paired), np.inf)
-        columns = np.stack([units.estimates(), units.small_sample_errors(), df], axis=1).tolist()
+        columns = np.stack([units.estimates(), self.errors, df], axis=1).tolist()
         limits: dict[float, list[list[float]]] = {}
         found = []
         for row, ((value, error, row_df), level) in enumerate(zip(columns, confidences, strict=True)):

@@ -203,7 +203,8 @@ class PairedSums:
         values, counts = self.levels()
         return SignFlips.of(values, None, counts)
 
-    def count_differing(self) -> tuple[int, int]:
+    @property
+    def differing(self) -> tuple[int, int]:
         if self._levels is None:
             return int(self._counts[2]), int(self._counts[3])
         means, counts = self.levels()
@@ -351,6 +352,7 @@ class SummedRows:
     def degrees_of_freedom(self) -> Float:
         return np.array([spread.df for spread in self._spreads])
 
+    @property
     def n_units(self) -> Int:
         return np.array([spread.n for spread in self._spreads], dtype=np.int64)
 
@@ -377,5 +379,5 @@ class SummedRows:
         with np.errstate(divide="ignore", invalid="ignore"):
             powers = np.array([spread.sums[:2] for spread in self._spreads])
             accelerations = powers[:, 1] / (6.0 * powers[:, 0] ** 1.5)
-        errors, n = self.small_sample_errors(), self.n_units()
+        errors, n = self.small_sample_errors(), self.n_units
         return replicates_from([sums], self.estimates(), errors, accelerations, n_units=n, scheme="poisson")

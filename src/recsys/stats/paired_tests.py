@@ -204,7 +204,7 @@ def wilcoxon(
     notes = d.notes + spread_notes(ValueSpread(means))
     nonzero = means[means != 0]
     n = len(nonzero)
-    mean = float(d.units().estimates()[0])
+    mean = float(d.units.estimates()[0])
     if n == 0:
         return TestResult("Wilcoxon", mean, 0.0, 1.0, 0, alternative, notes=notes)
     ranks = _midranks(np.abs(nonzero))
@@ -344,7 +344,7 @@ def bootstrap_test(
     """
     check_choice("bootstrap test", method, ("studentised", "bca"))
     d = as_differences(differences)
-    units = d.units()
+    units = d.units
     present = units.weights[0] != 0
     units = Units(units.keys[present], units.totals[:, present], units.weights[:, present])
     if units.few_differ(BOOTSTRAP_FROM)[0]:
@@ -367,7 +367,7 @@ def bootstrap_test(
 
 def too_sparse_note(units: Units | SummedRows, row: int = 0) -> str:
     """Warn that too few units of a row differ for a bootstrap; return the text as a note."""
-    differing = differing_words(int(units.n_differing()[row]), int(units.n_units()[row]))
+    differing = differing_words(int(units.n_differing()[row]), int(units.n_units[row]))
     return caution(
         SmallSampleWarning,
         f"{differing}, too few for a bootstrap: p and interval are those of sign flips",
@@ -490,7 +490,7 @@ def bounded_mean_test(
     """
     notes: tuple[str, ...] = ()
     n, mean = differences.spread().n, differences.estimate()
-    differing, n_uncommon = differences.count_differing()
+    differing, n_uncommon = differences.differing
     differing = differing if n_differing is None else n_differing
     few = min(differing, n_uncommon) < FEW
     if math.isinf(bounds[0] if alternative == "greater" else bounds[1]):

@@ -51,9 +51,11 @@ class Differences:
     def values(self) -> Float:
         return self.first - self.second
 
+    @cached_property
     def units(self) -> Units:
         return self._units_of(self.values[None, :])
 
+    @cached_property
     def sides(self) -> Units:
         """Both sides over the same units: row 0 is the first, row 1 the second."""
         return self._units_of(np.stack([self.first, self.second]))
@@ -66,7 +68,7 @@ class Differences:
     @cached_property
     def unit_means(self) -> Float:
         """The mean difference of each unit."""
-        return self.units().means()
+        return self.units.means()
 
     # What follows is all that tests of a mean need; `PairedSums` has the same.
 
@@ -76,13 +78,13 @@ class Differences:
 
     def estimate(self) -> float:
         """The mean difference."""
-        return float(self.units().estimates()[0])
+        return float(self.units.estimates()[0])
 
     def spread(self) -> UnitSpread:
-        return UnitSpread(self.units())
+        return UnitSpread(self.units)
 
     def side_estimates(self) -> Sides:
-        return side_estimates(self.sides())
+        return side_estimates(self.sides)
 
     def ends_seen(self) -> tuple[float, float]:
         """The least and the greatest value of either side."""
@@ -110,11 +112,12 @@ class Differences:
     @cached_property
     def _weights(self) -> Float | None:
         """The weights of the units that are present, None if all weigh the same."""
-        weights = self.units().weights[0]
+        weights = self.units.weights[0]
         weights = weights[weights != 0]
         return None if bool((weights == weights[0]).all()) else weights
 
-    def count_differing(self) -> tuple[int, int]:
+    @cached_property
+    def differing(self) -> tuple[int, int]:
         """How many units differ, and how many have another than the common difference (see `rare_values`)."""
         return count_differing(self.unit_means, 0.0), count_differing(self.unit_means)
 

@@ -31,7 +31,7 @@ from recsys.stats.inference_results import (
     zero_spread_p,
 )
 from recsys.stats.rare_values import FEW
-from recsys.types import Array, Bool, Float, Int
+from recsys.types import Array, Bool, Float, Int, cached_property
 
 Words = npt.NDArray[np.uint64]
 Scheme = Literal["auto", "poisson", "multinomial"]
@@ -118,6 +118,7 @@ class Units:
             ratio: Float = self.sums(self.totals) / self.sums(self.weights)
         return ratio
 
+    @cached_property
     def residuals(self) -> Float:
         """The influence of each unit on the estimate, before scaling; sums to zero."""
         residuals: Float = self.totals - self.estimates()[:, None] * self.weights
@@ -126,6 +127,7 @@ class Units:
         residuals[np.abs(residuals).max(axis=1, initial=0.0) <= 1e-12 * largest] = 0.0
         return residuals
 
+    @cached_property
     def n_units(self) -> Int:
         return self._count(self.weights)
 
@@ -147,19 +149,19 @@ class Units:
 
     def has_heavy_tails(self) -> Bool:
         """Rows of which few units make up the spread (see `heavy_tails`)."""
-        return heavy_tails(self.residuals(), self.n_differing(), self.counts)[2]
+        return heavy_tails(self.residuals, self.n_differing(), self.counts)[2]
 
     def few_differ(self, fewer_than: int) -> Bool:
         """Rows in which most units have a total of zero, and some but fewer than this have not."""
         differing = self.n_differing()
-        few: Bool = (differing > 0) & (differing < fewer_than) & (2 * differing <= self.n_units())
+        few: Bool = (differing > 0) & (differing < fewer_than) & (2 * differing <= self.n_units)
         return few
 
     def standard_errors(self) -> Float:
         """Cluster-robust; the textbook s / sqrt(n) when every unit is one case."""
-        n = self.n_units()
+        n = self.n_units
         with np.errstate(invalid="ignore", divide="ignore"):
-            spread = np.sqrt(self.sums(self.residuals() ** 2) * n / (n - 1.0))
+            spread = np.sqrt(self.sums(self.residuals**2) * n / (n - 1.0))
             errors: Float = spread / np.abs(self.sums(self.weights))
         return errors
 
@@ -169,6 +171,7 @@ class Units:
         means: Float = self.totals[row, present] / self.weights[row, present]
         return means
 
+    @cached_property
     def is_uneven(self) -> Bool:
         """Whether the units of each row weigh more or less than each other."""
         heaviest = self.weights.max(axis=1, initial=0.0)
@@ -181,18 +184,18 @@ class Units:
         A unit that weighs much pulls the estimate towards itself, which hides its distance: where weights
         differ, the influences are those of leaving out the unit (the jackknife).
         """
-        n, uneven = self.n_units().astype(np.float64), self.is_uneven()
+        n, uneven = self.n_units.astype(np.float64), self.is_uneven
         divisors: Float = self.sums(self.weights)[:, None]
         if uneven.any():
             left = np.maximum(divisors - self.weights, 1e-12 * divisors)
             divisors = np.where(uneven[:, None], left, divisors)
         with np.errstate(invalid="ignore", divide="ignore"):
             factors: Float = np.where(uneven, (n - 1.0) / n, n / (n - 1.0))
-            return self.residuals() / divisors, np.where(n > 1, factors, np.nan)
+            return self.residuals / divisors, np.where(n > 1, factors, np.nan)
 
     def small_sample_errors(self) -> Float:
         """Standard errors that allow for units of unequal weight; those above where all weigh the same."""
-        errors, uneven = self.standard_errors(), self.is_uneven()
+        errors, uneven = self.standard_errors(), self.is_uneven
         if uneven.any():
             influences, factors = self.take_rows(uneven).influences()
             errors[uneven] = np.sqrt(self.sums(influences**2) * factors)
@@ -203,8 +206,8 @@ class Units:
 
         They are n - 1 where all units weigh the same.
         """
-        df: Float = self.n_units().astype(np.float64) - 1.0
-        uneven = self.is_uneven()
+        df: Float = self.n_units.astype(np.float64) - 1.0
+        uneven = self.is_uneven
         if uneven.any():
             weights = self.weights[uneven]
             total = self.sums(weights)[:, None]
@@ -231,7 +234,7 @@ class Units:
         values: Float = estimate + (totals - estimate * weights) / weights.mean()
         this = Units(self.keys[present], totals[None], weights[None])
         error = float(this.standard_errors()[0])
-        if plain or not error > 0 or not this.is_uneven()[0]:
+        if plain or not error > 0 or not this.is_uneven[0]:
             return values
         wider: Float = estimate + (values - estimate) * (float(this.small_sample_errors()[0]) / error)
         return wider
@@ -483,8 +486,8 @@ def _bca_levels(deviations: Float, estimates: Float, accelerations: Float) -> Fl
 
 def replicate(units: Units, resampler: Resampler) -> Replicates:
     """Bootstrap all rows of `units` with the same resampling weights."""
-    residuals = units.residuals()
-    n = units.n_units()
+    residuals = units.residuals
+    n = units.n_units
     square = (residuals**2).sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         acceleration = (residuals**3).sum(axis=1) / (6.0 * square**1.5)

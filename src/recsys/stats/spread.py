@@ -81,7 +81,7 @@ class UnitSpread(ValueSpread):
 
     def tails(self) -> tuple[float, float, bool]:
         """The largest unit's share of the squares, how many equal ones would spread alike, if few hold it."""
-        residuals, differing = self._units.residuals()[:1], self._units.n_differing()[:1]
+        residuals, differing = self._units.residuals[:1], self._units.n_differing()[:1]
         (share,), (effective,), (is_heavy,) = heavy_tails(residuals, differing)
         return float(share), float(effective), bool(is_heavy)
 

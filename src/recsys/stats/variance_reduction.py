@@ -479,7 +479,7 @@ class Adjustment:
     def sides(self, differences: Differences, present: Bool) -> AdjustedSides:
         """Both sides of a row, adjusted; `present` marks the units they are made of."""
         calibration, notes = self._calibration(present)
-        sides = differences.sides()
+        sides = differences.sides
         unadjusted = np.stack([sides.linearised(row, plain=True) for row in range(2)])
         adjusted = calibration.values(unadjusted)
         differences_adjusted = adjusted[0] - adjusted[1]

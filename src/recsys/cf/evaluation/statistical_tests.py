@@ -195,7 +195,7 @@ class StatisticalTester:
         """
         observations = pair(sample)
         result = units_interval(
-            observations.units(),
+            observations.units,
             method=method,
             confidence=1.0 - self.alpha if confidence is None else confidence,
         )
@@ -360,7 +360,7 @@ class BootstrapEstimator:
             "rng": self.random_seed,
         }
         if statistic_fn is None or statistic_fn is np.mean:
-            result = units_interval(observations.units(), **options)
+            result = units_interval(observations.units, **options)
         else:
             result = statistic_interval(observations.first, statistic_fn, **options)
         return _interval_dict(result, observations.notes) | {"n_bootstrap": self.n_bootstrap}
