@@ -27,12 +27,12 @@ class Moments:
         times = np.ones(len(totals)) if counts is None else counts
         if weights is None:
             weight = float(times.sum())
-            mean = float(np.einsum("i,i", totals, times)) / weight  # one thread: BLAS starts several for this
+            mean = float((totals * times).sum()) / weight  # a product by BLAS would start threads
             distances = totals - mean
             squares = distances * distances
             of_squares = squares * times
             second = float(of_squares.sum())
-            third, fourth = (float(np.einsum("i,i", of_squares, power)) for power in (distances, squares))
+            third, fourth = (float((of_squares * power).sum()) for power in (distances, squares))
             return Moments.about(mean, weight, second, third, fourth)
         weight = float(weights @ times)
         mean = float(totals @ times) / weight
