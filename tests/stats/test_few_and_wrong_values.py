@@ -151,10 +151,7 @@ def test_without_a_correction_no_corrected_p_is_explained_and_an_unknown_row_is_
         stats.compare_tables(tables, options=Options(correction=correction))
         for correction in ("none", "holm")
     )
-    assert any(
-        "p_holm and intervals: corrected for all comparisons of the family" in note
-        for note in footnotes(holm)
-    )
+    assert any("p_holm: corrected for all comparisons of the family" in note for note in footnotes(holm))
     assert not any("p_" in note for note in footnotes(plain))
     with pytest.raises(UnknownNameError, match=r"unknown model and metric \('z', 'm'\)"):
         plain["z", "m"]

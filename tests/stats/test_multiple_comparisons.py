@@ -15,6 +15,7 @@ from statsmodels.stats.multitest import multipletests
 from recsys.errors import InputError, UnknownNameError
 from recsys.stats.multiple_comparisons import (
     adjust,
+    adjust_best,
     flips_together,
     friedman,
     max_t,
@@ -24,6 +25,7 @@ from recsys.stats.multiple_comparisons import (
 from recsys.stats.paired_tests import sign_flip
 from recsys.stats.pairing import pair
 from recsys.stats.resampling import Resampler, Units, unit_keys
+from worlds.statistics import upper
 
 ORACLES = {
     "bonferroni": "bonferroni",
@@ -191,3 +193,28 @@ def test_flips_together_are_single_tests_by_holm_with_intervals_by_bonferroni() 
 def test_pairs_of_means_have_the_confidence_of_the_published_studentised_range(n_means, q) -> None:
     reach = stats.norm.isf((1 - pairwise_confidence(n_means)) / 2)
     assert reach * 2**0.5 == pytest.approx(q, abs=1e-3)
+
+
+@pytest.mark.parametrize("n_models", [5, 9])
+def test_the_best_of_equal_models_is_called_better_than_some_in_5_of_100_worlds_at_most(n_models):
+    """Holm over the others alone forgets that the best was chosen by the same data, and is wrong more often."""
+    rng, worlds = np.random.default_rng(3), 1500
+    wrong = np.zeros(2)
+    for values in rng.normal(size=(worlds, n_models)):
+        gaps = np.delete(values.max() - values, values.argmax()) / np.sqrt(2)
+        p = 2 * stats.norm.sf(gaps)
+        adjusted = adjust_best(p, ["ndcg"] * len(p)), adjust(p, "holm")
+        wrong += [(one <= 0.05).any() for one in adjusted]
+    ours, holm = wrong / worlds
+    assert 0.02 < ours <= upper(0.05, worlds) < holm
+
+
+def test_the_best_of_many_is_found_as_often_as_by_holm_over_the_others():
+    rng = np.random.default_rng(4)
+    found = np.zeros(2)
+    for noise in rng.normal(size=(500, 5)):
+        gaps = (4.0 + noise[0] - noise[1:]) / np.sqrt(2)
+        p = 2 * stats.norm.sf(np.abs(gaps))
+        found += [(one <= 0.05).all() for one in (adjust_best(p, ["ndcg"] * 4), adjust(p, "holm"))]
+    assert found[0] / 500 > 0.5
+    assert found[0] >= found[1] - 5

@@ -368,9 +368,9 @@ def footnotes(table: ComparisonTable) -> list[str]:
     names = dict.fromkeys(row.effect.name for row in table.rows if row.effect.name)
     words = [f"{name}: {_EFFECT_WORDS[table.options.effect]}" for name in names]
     if table.options.correction != "none":
-        words.append(
-            f"p_{table.options.correction} and intervals: corrected for all comparisons of the family"
-        )
+        together = any(row.interval.confidence > table.options.confidence for row in table.rows)
+        what = f"p_{table.options.correction}{' and intervals' if together else ''}"
+        words.append(f"{what}: corrected for all comparisons of the family")
     return [
         table.family,
         *(["; ".join(words)] if words else []),

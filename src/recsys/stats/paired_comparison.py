@@ -506,7 +506,7 @@ def _rows_of_pairs(
             alpha = 1.0 - options.confidence
             needed = math.ceil(1.0 - math.log2(alpha))  # all signs agree in two of 2^n flips
             if wins + losses < needed:
-                words += f", and no test of the signs of fewer than {needed} reaches {alpha:.3g}"
+                words += f", and no test of the signs of fewer than {needed} reaches {100 * alpha:.3g}%"
             notes = (*notes, f"{metric}: {words}")
         if options.adjusts and not is_adjusted:
             notes = (*notes, f"{metric}: not adjusted, too few users differ")
