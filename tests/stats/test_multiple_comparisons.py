@@ -197,7 +197,7 @@ def test_pairs_of_means_have_the_confidence_of_the_published_studentised_range(n
 
 @pytest.mark.parametrize("n_models", [5, 9])
 def test_the_best_of_equal_models_is_called_better_than_some_in_5_of_100_worlds_at_most(n_models):
-    """Holm over the others alone forgets that the best was chosen by the same data, and is wrong more often."""
+    """Holm over the others alone forgets that the same data chose the best, and is wrong more often."""
     rng, worlds = np.random.default_rng(3), 1500
     wrong = np.zeros(2)
     for values in rng.normal(size=(worlds, n_models)):
