@@ -221,13 +221,17 @@ def t_interval(
 
 
 def fieller_lift(
-    value: float, base: float, covariance: tuple[float, float, float], interval: Interval
+    value: float,
+    base: float,
+    covariance: tuple[float, float, float],
+    interval: Interval,
+    least: float = -math.inf,
 ) -> tuple[float, Interval]:
     """Lift of a value over a positive base, with Fieller's interval.
 
     Each of its ends is as many standard errors away as that of `interval`, the interval of the difference: it
     excludes 0 exactly if that does. It is unbounded if the base itself is not so many from 0. `covariance` is
-    (variance of value, covariance, variance of base).
+    (variance of value, covariance, variance of base); `least` is the smallest lift there can be.
     """
     if not base > 0:
         return math.nan, Interval(math.nan, math.nan, interval.confidence, "Fieller")
@@ -248,8 +252,8 @@ def fieller_lift(
         lift = (b + side * math.sqrt(max(b * b - a * c, 0.0))) / a - 1.0
         ends.append(0.0 if lift * end < 0.0 else lift)  # they have the same sign but for rounding
     if not all(map(math.isfinite, ends)):
-        ends = [-math.inf, math.inf]
-    return value / base - 1.0, Interval(ends[0], ends[1], interval.confidence, "Fieller")
+        ends, least = [-math.inf, math.inf], -math.inf
+    return value / base - 1.0, Interval(max(ends[0], least), ends[1], interval.confidence, "Fieller")
 
 
 def format_p(p: float, correction: str) -> str:

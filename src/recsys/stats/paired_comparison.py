@@ -510,7 +510,11 @@ def _rows_of_pairs(
             notes = (*notes, f"{metric}: {words}")
         if options.adjusts and not is_adjusted:
             notes = (*notes, f"{metric}: not adjusted, too few users differ")
-        lift, lift_interval = fieller_lift(sides.first, sides.second, sides.variances, interval)
+        least = -1.0 if ends[0] >= 0.0 else -math.inf
+        (lift, lift_interval), (_, own_lift) = (
+            fieller_lift(sides.first, sides.second, sides.variances, one, least)
+            for one in (interval, own_interval)
+        )
         row = Row(
             model,
             baseline,
@@ -522,7 +526,7 @@ def _rows_of_pairs(
             relative=lift,
             relative_interval=lift_interval,
             own_interval=own_interval,
-            own_relative_interval=fieller_lift(sides.first, sides.second, sides.variances, own_interval)[1],
+            own_relative_interval=own_lift,
             statistic=result.statistic,
             p_value=result.p_value,
             adjusted_p=math.nan,

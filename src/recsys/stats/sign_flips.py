@@ -120,7 +120,7 @@ class SignFlips:
             return float(_smooth_tail(np.array([excess]), second, fourth, self.unit)[0])
         totals, counts = self._levels
         distances = totals - (c if self.weights is None else c * self.weights)
-        excess = math.copysign(float(distances @ counts), excess)  # rounded as their sizes are
+        excess = math.copysign(math.fsum((distances * counts).tolist()), excess)  # the same from both sides
         return _enumerated_tail(np.abs(distances), counts, excess, self.unit, most)
 
     @cached_property

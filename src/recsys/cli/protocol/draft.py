@@ -14,8 +14,6 @@ from recsys.evaluation.tables import UNPRINTABLE
 from recsys.metrics.registry import metric_set, set_requests
 from recsys.models.trainable import TRAINABLE
 
-_BASELINE = "popularity"
-
 
 def protocol_text(plan: BenchPlan, data: str, target: Path, *, draws: dict[str, int], **reading: Any) -> str:
     """The protocol of a plan, as TOML.
@@ -53,7 +51,7 @@ def protocol_text(plan: BenchPlan, data: str, target: Path, *, draws: dict[str, 
             sections.append(_section(f"models.{_key(name)}", {"baseline": name, **settings}, entry.help))
     sections += [
         _comment('Your own: [models.mine] with lists = "lists.csv", or factors = ["U.npy", "V.npy"].'),
-        _section("compare", {"baseline": _BASELINE, "metrics": [headline]}, "Every model against it."),
+        _section("compare", {"headline": headline}, "The best model against each other, as bench compares."),
         _section("output", {"folder": "results", "report": "report.html"}),
     ]
     return "\n\n".join(sections) + "\n"
