@@ -593,7 +593,7 @@ class Evaluation(Reported, Mapping[str, float]):
         >>> print(recsys.evaluate(lists, truth, ["hit@1"]).to_text(intervals=True))
         metric   value  95% interval      users
         ------  ------  ----------------  -----
-        hit@1   0.3333  [0.2105, 0.4561]     60
+        hit@1   0.3333  [0.2169, 0.4669]     60
         <BLANKLINE>
         60 users
         conventions: default

@@ -126,7 +126,7 @@ def estimate(
         seed: of the resampling behind the interval of "mle".
 
     >>> print(estimate([1, 1, 4, 30, 77], 99, 3706, "auc", method="uncorrected"))
-    auc 0.7818 [0.3709, 1.0000] (95%, uncorrected)
+    auc 0.7818 [0.3317, 0.9682] (95%, uncorrected)
     """
     cases = Cases.from_ranks(
         ranks, n_negatives, n_items, tied=tied, replacement=replacement, clusters=clusters
