@@ -421,3 +421,14 @@ def test_planned_looks_cost_some_power_on_each_night():
         rates.append(np.mean([check.passed for check in checks]))
     assert rates == sorted(rates, reverse=True)
     assert np.all(np.array(rates) >= (0.7, 0.45, 0.3)), rates
+
+
+def test_a_gate_that_passes_calls_no_margin_too_narrow():
+    truth = {user: {1} for user in range(300)}
+    old, new = (
+        recsys.evaluate({user: [1] if user < hits else [2] for user in truth}, truth, ["hit@1"])
+        for hits in (100, 200)
+    )
+    assert recsys.gate(new, old, {"hit@1": "1%"})
+    assert "too narrow" not in str(recsys.gate(new, old, {"hit@1": "1%"}))
+    assert "too narrow" in str(recsys.gate(old, old, {"hit@1": "1%"}))

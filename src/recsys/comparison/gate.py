@@ -503,7 +503,7 @@ def _check_metric(shifted: Paired, demand: _Demand, means: _Means, bounds: tuple
     # The bound of identical values is 1 - alpha^(1/n) of the range below them.
     share_of_range = width / (high - low)
     needed = math.log(1.0 - confidence) / math.log1p(-share_of_range) if 1e-300 < share_of_range < 1 else 0.0
-    if needed > means.users:
+    if needed > means.users and not passed:
         users = tables.count_with_noun(means.users, "user|users")
         words = f"{demand.limit} is too narrow a margin for {users}: even identical lists need"
         notes = (f"{words} {math.ceil(needed):,}", *notes)
