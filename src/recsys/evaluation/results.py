@@ -325,13 +325,14 @@ class Evaluation(Reported, Mapping[str, float]):
     ) -> Intervals:
         """Each value with its interval, as a mapping that prints; users are resampled.
 
-        Where fewer than 20 users differ from the value most have, or few users weigh nearly everything, no
-        method holds: the interval is then Clopper and Pearson's (0 and 1) or Gaffke's, and a note says so.
+        By default the interval of a mean within known bounds is Gaffke's, which allows for values that were
+        not seen (Clopper and Pearson's of 0 and 1); without bounds it is that of t. It also replaces other
+        methods where few users differ, or weigh nearly everything, and a note says so.
 
         Args:
             confidence: how often such intervals hold what they estimate.
-            method: "t", "normal", "studentised", "bca" or "percentile", for means over users; metrics of the
-                catalogue have a jackknife over 64 groups of users, percentiles that of order statistics and
+            method: "gaffke", "t", "normal", "studentised", "bca" or "percentile", for means over users;
+                metrics of the catalogue have a jackknife over 64 groups of users, percentiles that of order statistics and
                 trimmed means that of the winsorised variance.
             metrics: which metrics; all by default.
             n_resamples: how often the bootstraps draw.
