@@ -332,8 +332,8 @@ class Evaluation(Reported, Mapping[str, float]):
         Args:
             confidence: how often such intervals hold what they estimate.
             method: "gaffke", "t", "normal", "studentised", "bca" or "percentile", for means over users;
-                metrics of the catalogue have a jackknife over 64 groups of users, percentiles that of order statistics and
-                trimmed means that of the winsorised variance.
+                metrics of the catalogue have a jackknife over 64 groups of users, percentiles that of order
+                statistics and trimmed means that of the winsorised variance.
             metrics: which metrics; all by default.
             n_resamples: how often the bootstraps draw.
             rng: a seed or a numpy Generator.
