@@ -76,7 +76,7 @@ browser:
 QUICK = $(addprefix tests/,conventions metrics/test_oracle.py metrics/test_published.py ranks inputs \
     kernels/test_match.py splits/test_strategies.py stats/test_paired_tests.py evaluation/test_engine.py \
     evaluation/test_results.py evaluation/test_bad_input.py comparison/test_gate.py comparison/test_compare.py \
-    audit cli/test_command.py)
+    audits cli/test_command.py)
 quick: $(VENV)/.installed
 	HYPOTHESIS_PROFILE=quick $(BIN)/python -m pytest -q -n $(JOBS) -m "not slow and not shared" $(QUICK) $(ARGS)
 

@@ -19,7 +19,7 @@ PAGE = SOURCE.parents[1] / "docs" / "architecture.md"
 FENCE = "a name occurs twice without a reason or this table is stale.\n\n```text\n"
 MOST_DOORS, MOST_EDGES = 22, 138
 ORDER = (
-    "cli", "cf compat", "report", "analysis audit debias", "models", "spark", "comparison", "evaluation",
+    "cli", "cf compat", "report", "analysis audits debias", "models", "spark", "comparison", "evaluation",
     "stats", "splits", "ranks", "metrics", "inputs", "kernels", "conventions", "types", "errors",
 )  # fmt: skip
 # Upward imports that are allowed: results plot and export themselves, inside the methods that need it.

@@ -83,7 +83,7 @@ def test_the_package_travels_to_other_processes():
 
 def test_the_audit_is_a_verb_after_its_room_was_imported():
     code = (
-        "import recsys, sys, recsys.audit.findings; from recsys.audit import audit;"
+        "import recsys, sys, recsys.audits.findings; from recsys.audits import audit;"
         "assert recsys.audit is audit and callable(audit); assert sys.modules['recsys.audit'].audit is audit"
     )
     assert imported_by(code)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 # Each name is imported under itself, which is how type checkers know it for public.
 # isort: off
 if TYPE_CHECKING:
-    from recsys.audit import audit as audit
+    from recsys.audits import audit as audit
     from recsys.cli.bench import bench as bench
     from recsys.comparison.compare import Comparison as Comparison, compare as compare
     from recsys.comparison.conformance import Conformance as Conformance, conform as conform

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from recsys.audit import Audit, Finding, audit
+from recsys.audits import Audit, Finding, audit
 from recsys.cli.bench_plan import (
     PARTS,
     BenchPlan,

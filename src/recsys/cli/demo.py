@@ -87,7 +87,7 @@ class Showcase:
 
     def write(self, path: Path) -> Path:
         """Write the report and return its path."""
-        from recsys.audit import audit
+        from recsys.audits import audit
         from recsys.report import write_report
 
         world = self.world

@@ -488,7 +488,7 @@ def findings_of(audit: Any) -> list[dict[str, Any]]:
         InputError: it is none of these.
         UnknownNameError: a severity is none of error, warning, note, info and ok.
     """
-    from recsys.audit.findings import Finding
+    from recsys.audits.findings import Finding
 
     if audit is None:
         return []

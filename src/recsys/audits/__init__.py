@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from recsys.audit.check_registry import CHECKS, Check
-from recsys.audit.findings import SEVERITIES, Audit, Finding
-from recsys.audit.split_audit import audit
+from recsys.audits.check_registry import CHECKS, Check
+from recsys.audits.findings import SEVERITIES, Audit, Finding
+from recsys.audits.split_audit import audit
 
 __all__ = ["CHECKS", "SEVERITIES", "Audit", "Check", "Finding", "audit"]
 

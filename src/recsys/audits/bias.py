@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from recsys.audit.check_registry import CheckResult, check
-from recsys.audit.evidence import Evidence
-from recsys.audit.findings import Finding
+from recsys.audits.check_registry import CheckResult, check
+from recsys.audits.evidence import Evidence
+from recsys.audits.findings import Finding
 from recsys.debias.propensities import YANG_POWER, inverse_propensity_weights, popularity_power
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.results import Evaluation

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 import recsys
 from recsys import splits
-from recsys.audit import CHECKS, Audit, Finding
-from recsys.audit.check_registry import check
+from recsys.audits import CHECKS, Audit, Finding
+from recsys.audits.check_registry import check
 from recsys.cli.app import cli
 from recsys.errors import CutoffError, InputError, UnknownNameError
 from recsys.inputs import read_lists
@@ -772,7 +772,7 @@ def everything_found(name, clean):
 
 @pytest.mark.parametrize("name", list(CHECKS))
 def test_findings_are_those_that_are_stated(name, clean):
-    """`findings.json` holds every word; after a change that was meant: python tests/audit/test_audit.py."""
+    """`findings.json` holds every word; after a change that was meant: python tests/audits/test_audit.py."""
     assert everything_found(name, clean) == json.loads(STATED.read_text("utf-8"))[name]
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from recsys.audit.check_registry import CheckResult, check
-from recsys.audit.evidence import Evidence, contained_in
-from recsys.audit.findings import Finding
+from recsys.audits.check_registry import CheckResult, check
+from recsys.audits.evidence import Evidence, contained_in
+from recsys.audits.findings import Finding
 from recsys.evaluation.evaluate import recommend
 from recsys.metrics.readings import sorted_unique
 from recsys.types import Array, Float, Int

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from recsys.audit.check_registry import CheckResult, check
-from recsys.audit.evidence import Evidence, RawTable, users_of_lists
-from recsys.audit.findings import Finding
+from recsys.audits.check_registry import CheckResult, check
+from recsys.audits.evidence import Evidence, RawTable, users_of_lists
+from recsys.audits.findings import Finding
 from recsys.ranks.sources import Factors
 from recsys.types import Ids
 

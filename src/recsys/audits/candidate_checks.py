@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from recsys.audit.check_registry import CheckResult, check
-from recsys.audit.evidence import Evidence, contained_in, has_row
-from recsys.audit.findings import Finding
+from recsys.audits.check_registry import CheckResult, check
+from recsys.audits.evidence import Evidence, contained_in, has_row
+from recsys.audits.findings import Finding
 from recsys.metrics.readings import sorted_unique
 from recsys.metrics.registry import set_requests
 from recsys.stats.sampled import estimate
