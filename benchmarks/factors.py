@@ -30,7 +30,7 @@ from scipy import sparse
 
 import recsys
 from recsys import kernels
-from recsys.types import Ids
+from recsys.records.arrays import Ids
 
 K = 20
 METRICS = [f"{n}@{k}" for n in ("precision", "recall", "ndcg", "map", "mrr", "hit") for k in (5, 10, 20)]

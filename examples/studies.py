@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 
-from recsys.cli.studies import STUDIES, run_study, setting_of
+from recsys.benching.studies import STUDIES, run_study, setting_of
 
 
 def main() -> None:

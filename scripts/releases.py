@@ -48,7 +48,7 @@ NAMED = ("numpy", "scipy", "pandas", "narwhals", "polars", "pyarrow")  # whose v
 # Beside the Python modules of src, a wheel has these files and no others.
 DATA = {
     "recsys/py.typed",
-    "recsys/cli/protocol/schema.json",
+    "recsys/benching/protocol/schema.json",
     "recsys/report/references.txt",
     *(f"recsys/report/{page}.{kind}" for page in ("page", "board") for kind in ("html", "css", "js")),
     "recsys/report/frame.html",

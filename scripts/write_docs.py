@@ -299,16 +299,16 @@ def cautions_page() -> str:
     return "\n".join(lines)
 
 
-# The rooms of the API reference: those that need no import beside recsys, and three that share a verb's name.
-ROOMS = recsys._ROOMS | {name: f"recsys.{name}" for name in ("audit", "conventions", "metrics")}  # noqa: SLF001
+# The rooms of the API reference: those that need no import beside recsys, and three beside them.
+ROOMS = recsys._ROOMS | {name: f"recsys.{name}" for name in ("audits", "conventions", "metrics")}  # noqa: SLF001
 VERBS = {
     "evaluation": "Evaluate",
     "comparison": "Compare",
     "ranks": "Models as sources of rankings",
     "inputs": "Read data",
-    "types": "Data once read",
+    "records": "Data once read",
     "splits": "Split",
-    "audit": "Audit",
+    "audits": "Audit",
     "stats": "Online experiments",
 }
 

@@ -22,9 +22,9 @@ import pytest
 from click.testing import CliRunner
 
 import recsys
+from recsys.benching.protocol import read_protocol, run_protocol
 from recsys.cf.evaluation.loading import load_test_data
 from recsys.cli.app import VERBS
-from recsys.cli.protocol import read_protocol, run_protocol
 from recsys.compat import ranx
 from recsys.errors import FileError
 from recsys.evaluation.pieces import PieceResult

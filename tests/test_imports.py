@@ -81,14 +81,6 @@ def test_the_package_travels_to_other_processes():
     assert pickle.loads(pickle.dumps(recsys)) is recsys  # noqa: S301 - our own bytes
 
 
-def test_the_audit_is_a_verb_after_its_room_was_imported():
-    code = (
-        "import recsys, sys, recsys.audits.findings; from recsys.audits import audit;"
-        "assert recsys.audit is audit and callable(audit); assert sys.modules['recsys.audit'].audit is audit"
-    )
-    assert imported_by(code)
-
-
 def packages():
     names = [m.name for m in pkgutil.walk_packages(recsys.__path__, "recsys.") if m.ispkg]
     return [name for name in names if name != "recsys.kernels.cuda"]
@@ -102,7 +94,7 @@ def test_a_name_means_either_a_module_or_what_a_room_exports(name):
     assert not modules & exported
 
 
-@pytest.mark.parametrize("name", sorted(set(recsys._ROOMS) | {"audit"}))
+@pytest.mark.parametrize("name", sorted(set(recsys._ROOMS) | {"audits"}))
 def test_a_public_room_shows_its_own_names_and_nothing_else(name):
     room = importlib.import_module(recsys._ROOMS.get(name, f"recsys.{name}"))
     shown = dir(room)

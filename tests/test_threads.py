@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from recsys import Registry
 from recsys.errors import FloatIdWarning, TieWarning, hush, warn
+from recsys.records.registry import Registry
 
 ROOT = Path(__file__).resolve().parents[1]
 

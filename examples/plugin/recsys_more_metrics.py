@@ -21,7 +21,7 @@ from recsys.metrics.ranges import DataLimits, Range
 from recsys.metrics.readings import Reading, cut_at
 from recsys.metrics.registry import Request, Terms, divide_or_nan, divide_or_zero, ratio
 from recsys.metrics.weights import discount_weights
-from recsys.types import Float, Int, entries_of_cases, positions
+from recsys.records.arrays import Float, Int, entries_of_cases, positions
 
 _VARGAS = "Vargas & Castells, Rank and relevance in novelty and diversity metrics (2011)"
 _ZHU = "Zhu, Wang & Caverlee, Measuring and mitigating item under-recommendation bias (2020)"

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any
 
 # Each name is imported under itself, which is how type checkers know it for public.
 # isort: off
 if TYPE_CHECKING:
     from recsys.audits import audit as audit
-    from recsys.cli.bench import bench as bench
+    from recsys.benching.bench import bench as bench
     from recsys.comparison.compare import Comparison as Comparison, compare as compare
     from recsys.comparison.conformance import Conformance as Conformance, conform as conform
     from recsys.comparison.explain import explain as explain
@@ -45,17 +44,15 @@ if TYPE_CHECKING:
     )
     from recsys.splits import split as split
     from recsys.stats.online_experiments import ab as ab
-    from recsys.types import Interactions as Interactions, Lists as Lists
+    from recsys.records.arrays import Interactions as Interactions, Lists as Lists
 # isort: on
 
 __version__: str  # of the installed package, which has it from pyproject.toml; "unknown" where it is not
-_T = TypeVar("_T")
-_F = TypeVar("_F", bound=Callable[..., Any])
 
 # Where each public name is defined: {module: names}. Type checkers read the imports above.
 _NAMES = {
-    "audit": ("audit",),
-    "cli.bench": ("bench",),
+    "audits": ("audit",),
+    "benching.bench": ("bench",),
     "comparison.compare": ("Comparison", "compare"),
     "comparison.conformance": ("Conformance", "conform"),
     "comparison.explain": ("explain",),
@@ -80,7 +77,7 @@ _NAMES = {
     "ranks.sources": ("Factors", "Scores", "from_model", "read_factors"),
     "splits": ("split",),
     "stats.online_experiments": ("ab",),
-    "types": ("Interactions", "Lists"),
+    "records.arrays": ("Interactions", "Lists"),
 }
 _HOMES = dict(sorted((name, f"recsys.{module}") for module, names in _NAMES.items() for name in names))
 
@@ -103,101 +100,10 @@ _ROOMS = {
     "spark": "recsys.spark",
     "splits": "recsys.splits",
     "stats": "recsys.stats",
-    "studies": "recsys.cli.studies",
+    "studies": "recsys.benching.studies",
 }
 
 __all__ = list(_HOMES)
-
-
-class Registry(dict[str, _T]):
-    """Whatever can be added (metrics, splits, formats, checks, verbs, …), by name, in order of addition.
-
-    A module of this package registers when it is imported. Another package names a module as an entry point
-    in `group`; such plug-ins are loaded when a name is not found or when all names are wanted. One that fails
-    to import is named in a warning and left out.
-
-    Args:
-        kind: what an entry is called in messages, such as "metric".
-        group: the entry points that plug-ins are found by, such as "recsys.metrics".
-    """
-
-    _plugins: ClassVar[dict[str, str]] = {}  # by the name of the package
-
-    def __init__(self, kind: str, group: str) -> None:
-        super().__init__()
-        self.kind = kind
-        self.group = group
-        self._plugins_loaded = False
-
-    def load_plugins(self) -> Registry[_T]:
-        """Import what other packages registered; itself, complete."""
-        if not self._plugins_loaded:
-            from importlib.metadata import entry_points
-
-            for entry in entry_points(group=self.group):
-                dist = getattr(entry, "dist", None)
-                words = f"the plug-in {entry.name!r} ({self.group})" + (f" of {dist.name}" if dist else "")
-                Registry._plugins.setdefault(getattr(entry, "value", "").partition(".")[0], words)
-                try:
-                    entry.load()
-                except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a stranger's module raises
-                    self.leave_out(words, error)
-            self._plugins_loaded = True  # not before: another thread would go on without them
-        return self
-
-    @staticmethod
-    def owner_of(module: str) -> str | None:
-        """The plug-in that a module belongs to, or its name; None for a module of this package."""
-        package = module.partition(".")[0]
-        return None if package == __name__ else Registry._plugins.get(package, module)
-
-    def leave_out(self, words: str, error: BaseException) -> None:
-        """Warn that something of another package fails, and is left out."""
-        from recsys.errors import RecsysWarning, warn
-
-        warn(RecsysWarning, f"{words} is left out, as it fails ({type(error).__name__}: {error}).")
-
-    def adding(self, entry_of: Callable[[Any], _T], name: str = "") -> Callable[[_F], _F]:
-        """A decorator that adds the entry of a function under this name, or that of the function."""
-
-        def add(function: _F) -> _F:
-            self[name or function.__name__] = entry_of(function)
-            return function
-
-        return add
-
-    def find(self, name: Any) -> _T:
-        """The entry of this name; UnknownNameError, with the nearest names, if there is none."""
-        if not isinstance(name, str) or (name not in self and name not in self.load_plugins()):
-            from recsys.errors import UnknownNameError
-
-            raise UnknownNameError(self.kind, name, self)
-        return self[name]
-
-
-def lazy_names(
-    package: str, modules: Mapping[str, Sequence[str]], rooms: Sequence[str] = ()
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a package whose names are imported when they are first used.
-
-    Args:
-        package: its `__name__`.
-        modules: {module of the package: the names it defines}.
-        rooms: modules that are public themselves.
-    """
-    homes = {name: f"{package}.{module}" for module, names in modules.items() for name in names}
-
-    def __getattr__(name: str) -> Any:  # noqa: N807 - it becomes the package's own
-        if name in rooms:
-            return import_module(f"{package}.{name}")
-        if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(homes[name]), name)
-
-    def __dir__() -> list[str]:  # noqa: N807
-        return sorted([*homes, *rooms])
-
-    return __getattr__, __dir__
 
 
 def __getattr__(name: str) -> Any:
@@ -220,12 +126,6 @@ def __getattr__(name: str) -> Any:
 
 
 class _Package(ModuleType):
-    """`recsys.audit` means the verb, also after something imported the room of that name."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        is_room = name == "audit" and isinstance(value, ModuleType)
-        super().__setattr__(name, value.audit if is_room else value)
-
     def __reduce__(self) -> tuple[Any, ...]:
         """A function that mentions the package can go to another process (Spark, Dask, joblib)."""
         return import_module, (self.__name__,)

@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 import recsys
-from recsys.cli import bench as bench_module
+from recsys.benching import bench as bench_module
+from recsys.benching.bench_plan import make_plan, plan_of_folder, read_ratings
+from recsys.benching.protocol import run_protocol
 from recsys.cli.app import cli
-from recsys.cli.bench_plan import make_plan, plan_of_folder, read_ratings
-from recsys.cli.protocol import run_protocol
 from recsys.errors import (
     FileError,
     InputError,

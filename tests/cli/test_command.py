@@ -16,7 +16,7 @@ import recsys
 from recsys.cli.app import VERBS, cli
 from recsys.cli.error_messages import as_options
 from recsys.conventions.presets import PRESETS
-from recsys.evaluation import tables
+from recsys.display import tables
 from recsys.metrics import METRICS
 
 LISTS = "user_id,item_id,score\nann,a,0.9\nann,b,0.8\nann,c,0.7\nbob,b,0.9\nbob,d,0.1\n"

@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 import recsys
+from recsys.benching.protocol import read_protocol, run_protocol
 from recsys.cli.app import cli
-from recsys.cli.protocol import read_protocol, run_protocol
 from recsys.errors import FileError, MissingFileError, ProtocolError, RecsysError
 
 PROTOCOL = """\

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recsys.cli.bench_plan import make_plan
-from recsys.cli.protocol import run_protocol
+from recsys.benching.bench_plan import make_plan
+from recsys.benching.protocol import run_protocol
 from recsys.errors import ColumnError, FileError, InputError
 
 FILES = {

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
+from recsys.benching.studies import SIGMAS, STUDIES, half_point, places_of, quality, run_study, setting_of
 from recsys.cli.app import cli
-from recsys.cli.studies import SIGMAS, STUDIES, half_point, places_of, quality, run_study, setting_of
 from recsys.errors import ColumnError, UnknownNameError
 from recsys.report import figures
 from recsys.splits import random_ratio

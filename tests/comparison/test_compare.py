@@ -22,11 +22,11 @@ from recsys.errors import (
     UnknownNameError,
 )
 from recsys.metrics import METRICS
+from recsys.records.arrays import PerCase
 from recsys.stats.inference_results import RankTestWarning, UnpairedWarning, ZeroVarianceWarning
 from recsys.stats.intervals import ratio_difference, ratio_units
 from recsys.stats.paired_comparison import compare_tables
 from recsys.stats.rare_values import mean_bounds
-from recsys.types import PerCase
 
 N = 800
 

@@ -25,9 +25,9 @@ from recsys.evaluation.result_files import whole_document
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.row_folders import RowFolder, RowWriter
 from recsys.metrics.registry import Request
+from recsys.records.arrays import Partial, PerCase
 from recsys.stats import paired_sums
 from recsys.stats.effects import STANDARDISED
-from recsys.types import Partial, PerCase
 
 few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 NUMBER = re.compile(r"[+-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")

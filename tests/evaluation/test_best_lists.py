@@ -17,7 +17,7 @@ from recsys.evaluation.bounds.even_exposure import most_even_counts
 from recsys.inputs import read_interactions, read_lists
 from recsys.metrics.registry import METRICS, Request
 from recsys.ranks.ranked_truth import match_truth
-from recsys.types import Context, Ids
+from recsys.records.arrays import Context, Ids
 from worlds.bounds import metrics_at, small_world, try_all
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import recsys
-from recsys.types import cached_property
+from recsys.records.arrays import cached_property
 
 _FORKS_WHILE_THREADS_EVALUATE = """
 import os, signal, threading, time

@@ -17,7 +17,7 @@ from hypothesis.extra import numpy as arrays
 import recsys
 from recsys.errors import FileError, MissingFileError
 from recsys.evaluation.result_files import fingerprint, pack, unpack
-from recsys.types import Ids
+from recsys.records.arrays import Ids
 
 LISTS = {"ann": ["a", "b", "c"], "bob": ["b", "d"], "eve": []}
 TRUTH = {"ann": {"a": 1, "c": 3}, "bob": {"d": 2}, "eve": {"a": 1}, "zoe": {"b": 1}}

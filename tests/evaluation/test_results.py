@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 import recsys
+from recsys.display import tables
 from recsys.errors import ColumnError, InputError, MergeError, RecsysError, UnknownNameError
-from recsys.evaluation import tables
 
 LISTS = {"ann": ["a", "b"], "bob": ["b", "c"], "eve": ["c"]}
 TRUTH = {"ann": {"a"}, "bob": {"c"}, "eve": {"a"}}
@@ -173,7 +173,7 @@ def test_errors_name_ids_that_were_given():
 
 
 def test_latex_escapes_every_special_sign():
-    from recsys.evaluation import tables
+    from recsys.display import tables
 
     made = tables.latex({"model": [r"a\b~c^d<e>f|g&h%i$j#k_l{m}"], "value": [0.5]})
     words = ("backslash", "asciitilde", "asciicircum", "less", "greater", "bar")

@@ -24,7 +24,7 @@ from recsys.evaluation import row_folders
 from recsys.evaluation.row_folders import Piece, RowFolder, RowWriter
 from recsys.evaluation.rows_in_step import rows_in_step
 from recsys.inputs.files import atomic_folder
-from recsys.types import PerCase
+from recsys.records.arrays import PerCase
 
 few = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 floats = st.floats(allow_nan=True, width=64) | st.sampled_from([0.0, -0.0, 1.0, 0.5, np.nan, np.inf])
@@ -772,7 +772,7 @@ import os, random, signal, sys, time
 from pathlib import Path
 import numpy as np
 from recsys.evaluation.row_folders import RowFolder, RowWriter
-from recsys.types import PerCase
+from recsys.records.arrays import PerCase
 import ctypes, fcntl, hashlib, pandas, pyarrow.parquet  # before the forks
 
 place = Path(sys.argv[1])

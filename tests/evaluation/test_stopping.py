@@ -10,8 +10,8 @@ import pytest
 import recsys
 from recsys.errors import ConventionError, InputError, NotDefinedError, TieWarning, UnknownNameError
 from recsys.evaluation.stopping import StopWhen, restrict_to_cases
+from recsys.records.arrays import Ids
 from recsys.stats.inference_results import StatisticsWarning, StoppedWarning, UnpairedWarning
-from recsys.types import Ids
 
 
 @pytest.fixture(scope="module")

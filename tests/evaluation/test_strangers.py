@@ -428,7 +428,7 @@ class TestTimes:
 
     def test_studies_compare_moments_not_texts(self):
         pytest.importorskip("torch")
-        from recsys.cli.studies import setting_of
+        from recsys.benching.studies import setting_of
 
         setting = setting_of(self.table(self.ZONED).assign(rating=[3, 4, 5]))
         assert np.diff(setting.frame["timestamp"]).tolist() == [1800.0, 3600.0]

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recsys
-from recsys.evaluation import tables
+from recsys.display import tables
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m\"'&<img src=x onerror=y>"
 CELL = st.text("ab \n_|/-é映\u0301", max_size=60)

@@ -23,8 +23,8 @@ from recsys.evaluation.pieces import PieceResult, join_pieces, result_of
 from recsys.evaluation.result_files import fingerprint, pack, unpack
 from recsys.evaluation.results import Evaluation
 from recsys.metrics.registry import parse_all
+from recsys.records.arrays import Partial, PerCase
 from recsys.stats import sums as sums_module
-from recsys.types import Partial, PerCase
 from worlds.lists import World, list_frame, truth_frame, worlds
 
 # Skew, rare values and ties are what these worlds are made of.

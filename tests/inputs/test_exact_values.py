@@ -21,7 +21,7 @@ from recsys.inputs.containers import as_array
 from recsys.inputs.files.ncf import read_pairs
 from recsys.inputs.ids import ids_from_sequence
 from recsys.inputs.rows import Rows, to_lists
-from recsys.types import Ids
+from recsys.records.arrays import Ids
 
 BIG = 2**53
 FORMATS = ["coo", "csr", "csc", "lil", "dok", "bsr", "dia"]

@@ -16,7 +16,7 @@ from recsys.errors import InputError
 from recsys.inputs import rows
 from recsys.kernels.exact_sums import exact_mean, exact_sum
 from recsys.metrics.registry import METRICS
-from recsys.types import Ids
+from recsys.records.arrays import Ids
 
 needs_native = pytest.mark.skipif(
     not recsys.show_backends().native, reason="the compiled kernels are missing"

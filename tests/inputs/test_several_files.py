@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recsys
-from recsys import Factors, types
+from recsys import Factors
 from recsys.errors import FileError, IdTypeError, InputError, UnknownNameError
 from recsys.inputs.files import read_file, text
 from recsys.inputs.files.reader import read_table, write_table
 from recsys.inputs.ids import encode_ints, range_limit
+from recsys.records.arrays import MAX_IDS, Ids
 from recsys.splits.datasets import table as read_dataset
-from recsys.types import Ids
 
 ROWS = pd.DataFrame(
     {
@@ -448,9 +448,9 @@ def test_a_saved_result_says_what_its_ids_are(tmp_path):
 
 
 def test_more_ids_than_codes_are_an_error(monkeypatch):
-    assert np.iinfo(np.int32).max == types.MAX_IDS
-    assert range_limit(1 << 40) == types.MAX_IDS
-    monkeypatch.setattr(types, "MAX_IDS", 4)
+    assert np.iinfo(np.int32).max == MAX_IDS
+    assert range_limit(1 << 40) == MAX_IDS
+    monkeypatch.setattr("recsys.records.arrays.MAX_IDS", 4)
     four = Ids(np.arange(4))
     assert len(four.union(Ids(np.arange(1, 4)), what="user")[0]) == 4
     words = "there are 5 different ids, and at most 4 go together"

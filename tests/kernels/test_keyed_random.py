@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from recsys import negatives, splits
 from recsys.errors import InputError
 from recsys.kernels.keyed_random import (
-    check_seed,
     digest,
     id_keys,
     mix_bits,
@@ -20,7 +19,8 @@ from recsys.kernels.keyed_random import (
     text_keys,
     unit_floats,
 )
-from recsys.types import Ids
+from recsys.records.arrays import Ids
+from recsys.records.checks import check_seed
 
 
 @given(st.sets(st.integers(0, 2**64 - 1), min_size=1, max_size=50))

@@ -17,7 +17,7 @@ from recsys.errors import IdTypeError, RecsysError
 from recsys.inputs import ids
 from recsys.kernels import native_backend
 from recsys.kernels.exact_sums import exact_sum
-from recsys.types import Ids
+from recsys.records.arrays import Ids
 from worlds.kernels import LEVELS
 
 native = pytest.mark.skipif(not kernels.backends().native, reason="the compiled kernels are not installed")

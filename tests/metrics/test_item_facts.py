@@ -23,7 +23,7 @@ from recsys.metrics.attributes import (
     row_norms,
     vector_rows,
 )
-from recsys.types import Ids
+from recsys.records.arrays import Ids
 
 # Three users had a, two had b, one had c (twice); d is new.
 TRAIN = pd.DataFrame({"user": [1, 2, 3, 1, 2, 3, 3], "item": [*"aaabbcc"]})

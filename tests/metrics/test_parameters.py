@@ -19,7 +19,7 @@ from recsys.metrics.weights import (
     graded_shares,
     running_weights,
 )
-from recsys.types import MAX_IDS
+from recsys.records.arrays import MAX_IDS
 
 LISTS = {1: ["a", "b", "c"], 2: ["c", "a"]}
 TRUTH = {1: {"a": 1.0, "c": 1.0}, 2: {"b": 1.0}}

@@ -28,7 +28,7 @@ from recsys.evaluation.bounds.best_lists import builder_of
 from recsys.metrics.readings import Reading
 from recsys.metrics.registry import _ALIASES, METRICS, Request
 from recsys.ranks.ranked_truth import MatchedTruth
-from recsys.types import Lists
+from recsys.records.arrays import Lists
 from worlds.lists import World, known_of, list_frame, truth_frame, worlds
 
 # These tests compare ways of breaking ties, so a warning about ties is expected.

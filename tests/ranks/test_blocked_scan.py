@@ -25,7 +25,7 @@ from recsys.inputs import read_interactions
 from recsys.inputs.byte_sizes import parse_memory
 from recsys.ranks.sources import RankingOptions, blocked_scan
 from recsys.ranks.sources.blocked_scan import BlockedScan, RowReader
-from recsys.types import Ids
+from recsys.records.arrays import Ids
 from worlds.kernels import assert_same, is_finite_world, worlds
 
 pytestmark = pytest.mark.filterwarnings("ignore::recsys.errors.TieWarning")

@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 
 import recsys
 from recsys.errors import FileError, IdTypeError, InputError
-from recsys.types import Ids, Interactions
+from recsys.records.arrays import Ids, Interactions
 
 N_USERS, N_ITEMS = 30, 40
 RNG = np.random.default_rng(5)

@@ -21,10 +21,10 @@ from hypothesis import strategies as st
 import recsys
 from oracles import splits as oracle
 from recsys import splits
-from recsys.cli.protocol import run_protocol
+from recsys.benching.protocol import run_protocol
 from recsys.errors import InputError, RecsysWarning, SplitError, UnknownNameError
 from recsys.kernels.keyed_random import id_keys, pair_keys
-from recsys.types import Ids
+from recsys.records.arrays import Ids
 
 TIES = ("together", "train", "by_item", "random", "row_order")
 

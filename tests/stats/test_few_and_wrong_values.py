@@ -12,8 +12,8 @@ import recsys
 from recsys import sampled, stats
 from recsys.errors import ColumnError, InputError, UnknownNameError
 from recsys.metrics.registry import Request
+from recsys.records.arrays import PerCase
 from recsys.stats.comparison_table import Options, footnotes
-from recsys.types import PerCase
 
 pytestmark = pytest.mark.filterwarnings("ignore::recsys.stats.StatisticsWarning")
 

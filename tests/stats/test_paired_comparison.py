@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from recsys.errors import ColumnError, IdTypeError, InputError, NotDefinedError, UnknownNameError
+from recsys.records.arrays import PerCase
 from recsys.stats.comparison_table import Options
 from recsys.stats.inference_results import (
     RankTestWarning,
@@ -17,7 +18,6 @@ from recsys.stats.inference_results import (
 from recsys.stats.multiple_comparisons import adjust, adjust_best
 from recsys.stats.paired_comparison import compare_tables
 from recsys.stats.pairing import align
-from recsys.types import PerCase
 
 N = 300
 

@@ -12,8 +12,8 @@ import pytest
 from scipy import stats
 
 import recsys
+from recsys.records.arrays import PerCase
 from recsys.stats import Options, compare_tables
-from recsys.types import PerCase
 from worlds.metric_values import DISCOUNTS, MARGINALS, Marginal, correlated, evaluation_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::recsys.stats.StatisticsWarning")

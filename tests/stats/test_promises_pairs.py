@@ -14,8 +14,8 @@ import pytest
 from scipy import stats
 
 import recsys
+from recsys.records.arrays import PerCase
 from recsys.stats import Options, Row, compare_tables
-from recsys.types import PerCase
 from worlds.metric_values import MARGINALS, correlated, evaluation_of
 
 HIT = {"hit@1": (0.0, 1.0)}

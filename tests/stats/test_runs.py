@@ -9,11 +9,11 @@ import pytest
 from scipy import stats
 
 from recsys.errors import InputError
+from recsys.records.arrays import PerCase
 from recsys.stats.comparison_table import Options
 from recsys.stats.inference_results import SmallSampleWarning, ZeroVarianceWarning, notes_only
 from recsys.stats.paired_comparison import compare_tables
 from recsys.stats.runs import folds, seeds
-from recsys.types import PerCase
 
 
 def test_seeds_recover_both_variances() -> None:

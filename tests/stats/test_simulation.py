@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from recsys.records.arrays import PerCase
 from recsys.stats.effects import cliffs_delta, d_z, glass_delta, pooled_d, rank_biserial
 from recsys.stats.group_jackknife import Jackknife, Plan, coverage_jackknife, jackknife, plan_groups
 from recsys.stats.inference_results import RankTestWarning, SkewWarning, StatisticsWarning, t_interval
@@ -19,7 +20,6 @@ from recsys.stats.paired_tests import sign_flip, sign_test, wilcoxon
 from recsys.stats.pairing import pair
 from recsys.stats.resampling import Resampler, Units, groups_of, replicate, unit_keys
 from recsys.stats.sequential import ConfidenceSequence, Watch, boundaries, msprt
-from recsys.types import PerCase
 from worlds.statistics import ALPHA, alone, flip_p, t_p, upper
 
 pytestmark = pytest.mark.slow

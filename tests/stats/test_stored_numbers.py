@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 
 from recsys.errors import RecsysError
+from recsys.records.arrays import PerCase
 from recsys.stats.change_points import change_points
 from recsys.stats.comparison_table import Options
 from recsys.stats.effects import (
@@ -66,7 +67,6 @@ from recsys.stats.sampled.expected_errors import expected_error, negatives_neede
 from recsys.stats.sequential import betting_limits, boundaries, msprt
 from recsys.stats.spread import ValueSpread
 from recsys.stats.variance_reduction import covariate_adjusted, post_stratified, variance_saved_share
-from recsys.types import PerCase
 
 STORED = Path(__file__).with_name("stored_numbers.json")
 

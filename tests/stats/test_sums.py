@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from recsys.errors import MergeError, NoRowsError
+from recsys.records.arrays import PerCase, Sums
 from recsys.stats import sums as module
 from recsys.stats.inference_results import SkewWarning
 from recsys.stats.intervals import mean_interval
@@ -26,7 +27,6 @@ from recsys.stats.sums import (
     quantiles_from,
     quantiles_of,
 )
-from recsys.types import PerCase, Sums
 
 
 def numbers(n: int, step: float = 1.0) -> np.ndarray:

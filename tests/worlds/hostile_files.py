@@ -30,9 +30,9 @@ import pyarrow as pa
 from pyarrow import feather, parquet
 
 import recsys
+from recsys.benching.protocol import read_protocol
 from recsys.cf.evaluation.loading import load_embeddings, load_test_data
 from recsys.cli import diagnostic_verbs, result_verbs
-from recsys.cli.protocol import read_protocol
 from recsys.cli.shared_options import FileOptions
 from recsys.comparison.identify import probe_lines
 from recsys.comparison.implementations import read_answer, read_answers

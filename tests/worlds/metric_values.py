@@ -10,7 +10,7 @@ from scipy.special import ndtr, ndtri
 
 import recsys
 from recsys.evaluation.results import Evaluation
-from recsys.types import PerCase
+from recsys.records.arrays import PerCase
 
 DISCOUNTS = 1 / np.log2(np.arange(2, 12))  # of the places 1 to 10
 

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import recsys
 import recsys.spark
 from recsys.errors import ColumnError, FileError, RecsysError
-from recsys.types import Lists
+from recsys.records.arrays import Lists
 
 LISTS = {"007": ["NA", "b"], "null": ["None"]}
 READABLE = {

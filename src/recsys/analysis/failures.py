@@ -15,7 +15,7 @@ from recsys.analysis.users import lower_is_better
 from recsys.evaluation.results import Evaluation, evaluation_of
 from recsys.inputs import read_interactions, read_lists
 from recsys.models.baselines import item_scores_of
-from recsys.types import Array, Bool, Float, Ids, Int, Interactions, Lists, count_entries
+from recsys.records.arrays import Array, Bool, Float, Ids, Int, Interactions, Lists, count_entries
 
 COLD_USER, NICHE_ITEM = 3, 10
 
@@ -30,7 +30,7 @@ class FailureCases:
     summary: dict[str, float]
 
     def __repr__(self) -> str:
-        from recsys.evaluation import tables
+        from recsys.display import tables
 
         lines = tables.text({"what": list(self.summary), "value": list(self.summary.values())})
         return f"{lines}\n\nworst users\n{self.worst.to_string()}"

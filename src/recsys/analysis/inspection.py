@@ -12,7 +12,7 @@ from recsys.errors import ColumnError, IdTypeError, InputError, UnknownNameError
 from recsys.evaluation.evaluate import recommend
 from recsys.inputs.frames import ROLES
 from recsys.ranks.sources import Factors, Scores, from_model
-from recsys.types import Array
+from recsys.records.arrays import Array
 
 _PRODUCT_COLUMNS = (
     "product_name", "brand", "avg_star", "num_sold_time", "title", "name", "category", "genres",

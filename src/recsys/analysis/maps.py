@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from recsys.errors import InputError, check_choice, needs_extra
-from recsys.types import Array, Float
+from recsys.records.arrays import Array, Float
 
 METHODS = {  # package, the extra that has it, module and class
     "tsne": ("scikit-learn", "embed", "sklearn.manifold", "TSNE"),

@@ -12,8 +12,8 @@ from recsys.errors import InputError, RecsysWarning, warn
 from recsys.evaluation.results import Evaluation, evaluation_of
 from recsys.inputs import read_interactions
 from recsys.inputs.ids import encode, ids_from_sequence
-from recsys.stats.inference_results import to_floats
-from recsys.types import Array, Bool, Ids, Int, count_entries
+from recsys.records.arrays import Array, Bool, Ids, Int, count_entries
+from recsys.records.checks import to_floats
 
 
 def number_summary(values: Any) -> dict[str, float]:

@@ -17,7 +17,7 @@ from recsys.evaluation.results import Evaluation
 from recsys.metrics.registry import metric_set, set_requests
 from recsys.models.baselines import popular_head
 from recsys.ranks.sources import Factors, Scores
-from recsys.types import Bool, Float, Ids, Interactions
+from recsys.records.arrays import Bool, Float, Ids, Interactions
 
 _PRESETS = ("trec_eval", "rectools", "recbole", "lenskit")
 _CUTS = (5, 10, 20)

@@ -9,8 +9,8 @@ from recsys.audits.evidence import Evidence, contained_in, has_row
 from recsys.audits.findings import Finding
 from recsys.metrics.readings import sorted_unique
 from recsys.metrics.registry import set_requests
+from recsys.records.arrays import Bool, Int
 from recsys.stats.sampled import estimate
-from recsys.types import Bool, Int
 
 _MIN_EXPECTED = 7.0  # expected number of missing items: none by chance has a probability of exp(-7)
 _SMALL_SHARE = 0.01

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from recsys.audits.evidence import Evidence
 from recsys.audits.findings import Finding
 from recsys.errors import check_choice
-from recsys.types import Registry
+from recsys.records.registry import Registry
 
 CheckResult = Finding | Iterable[Finding] | None
 

@@ -25,8 +25,8 @@ from recsys.inputs.timestamps import Clock
 from recsys.metrics.readings import sorted_unique
 from recsys.models.baselines import ItemScores, popularity
 from recsys.ranks.sources import Factors, RankingOptions, Scores
+from recsys.records.arrays import Array, Bool, Float, Ids, Int, Interactions, Lists, cached_property
 from recsys.splits.split_table import FrameTable, as_interaction_table
-from recsys.types import Array, Bool, Float, Ids, Int, Interactions, Lists, cached_property
 
 _POPULARITY_COLUMNS = ("popularity", "nratings", "nusers", "numratings", "ratingcount")
 _TIME_KINDS = {

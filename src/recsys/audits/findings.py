@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from recsys.display import tables
 from recsys.errors import check_choice
-from recsys.evaluation import tables
-from recsys.types import json_value
+from recsys.records.arrays import json_value
 
 SEVERITIES = ("error", "warning", "info")
 """How bad a finding is, worst first; an error fails the audit."""

@@ -12,7 +12,7 @@ from recsys.audits.check_registry import CheckResult, check
 from recsys.audits.evidence import Evidence, RawTable, users_of_lists
 from recsys.audits.findings import Finding
 from recsys.ranks.sources import Factors
-from recsys.types import Ids
+from recsys.records.arrays import Ids
 
 _WRONG_ENCODING = re.compile("[\ufffd\ufeff\x00-\x1f\x7f-\x9f]|\u00c3[\u0080-\u00bf]|\u00e2\u20ac")
 _FLOAT = re.compile(r"-?\d+\.0")

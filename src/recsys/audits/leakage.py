@@ -11,7 +11,7 @@ from recsys.audits.evidence import Evidence, contained_in
 from recsys.audits.findings import Finding
 from recsys.evaluation.evaluate import recommend
 from recsys.metrics.readings import sorted_unique
-from recsys.types import Array, Float, Int
+from recsys.records.arrays import Array, Float, Int
 
 _SAME_SHARE = 0.99  # of items with equal numbers, from which on a popularity is that count
 

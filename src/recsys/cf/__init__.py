@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from recsys import lazy_names
+from recsys.records.registry import lazy_names
 
 if TYPE_CHECKING:
     from recsys.cf import evaluation, metrics

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import click
 
 import recsys
-from recsys import Registry
 from recsys.cli.error_messages import exit_on_errors
+from recsys.records.registry import Registry
 
 
 class Verb(NamedTuple):

@@ -18,7 +18,7 @@ from recsys.cli.output import check_target, print_json, print_page, progress_bar
 from recsys.cli.shared_options import FILE, FOLDER, FileOptions, column_option, format_option, gather_options
 
 if TYPE_CHECKING:
-    from recsys.cli.bench_plan import BenchPlan
+    from recsys.benching.bench_plan import BenchPlan
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,13 @@ class DataOptions:
 
     def read(self, file: str) -> Any:
         """The table in the file."""
-        from recsys.cli.bench_plan import read_events
+        from recsys.benching.bench_plan import read_events
 
         return read_events(file, columns=self.columns, ids=self.ids, format=self.form, encoding=self.encoding)
 
     def plan(self, file: str, seed: int) -> BenchPlan:
         """What the file says of itself."""
-        from recsys.cli.bench_plan import make_plan
+        from recsys.benching.bench_plan import make_plan
 
         return make_plan(self.read(file), columns=self.columns, relevant_from=self.relevant_from, seed=seed)
 
@@ -148,7 +148,7 @@ def bench_command(
 
     recsys bench ratings.csv --split-to parts, then recsys bench --split parts --models mine.npz lists.csv
     """
-    from recsys.cli.bench import bench
+    from recsys.benching.bench import bench
     from recsys.errors import MissingExtraError
     from recsys.models.model_files import is_model_file
     from recsys.ranks.sources import is_model_path
@@ -211,7 +211,7 @@ def bench_command(
 
 def _write_parts(plan: BenchPlan, target: Path, *, quiet: bool) -> None:
     """Write the parts of the proposed split, and say what to do with them."""
-    from recsys.evaluation import tables
+    from recsys.display import tables
     from recsys.splits import save
 
     save([] if plan.split is None else plan.split, target, ending=".csv")
@@ -269,7 +269,7 @@ def init_command(*, file: str, output: Path, seeds: int, data: DataOptions, seed
 
     The columns, the split, what counts as relevant, the metrics and the baselines are read off FILE.
     """
-    from recsys.cli.protocol.draft import protocol_text
+    from recsys.benching.protocol.draft import protocol_text
     from recsys.inputs.files import write_text
 
     if output.exists():

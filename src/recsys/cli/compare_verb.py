@@ -236,7 +236,7 @@ def evaluate_files(
     from recsys.evaluation.evaluate import evaluate, recommend
     from recsys.inputs.files.formats import open_file
     from recsys.ranks.sources import is_model_path
-    from recsys.types import Lists
+    from recsys.records.arrays import Lists
 
     conventions, requests = metrics.conventions(), metrics.requests()
     list_paths = [file.path for file in models.values() if file.result is None]

@@ -12,8 +12,8 @@ from typing import Any
 
 from recsys.comparison.compare import Comparison, compare
 from recsys.conventions.decisions import Conventions
+from recsys.display import tables
 from recsys.errors import MissingExtraError
-from recsys.evaluation import tables
 from recsys.evaluation.evaluate import evaluate, recommend
 from recsys.evaluation.results import Evaluation
 from recsys.inputs import read_interactions
@@ -87,7 +87,7 @@ class Showcase:
 
     def write(self, path: Path) -> Path:
         """Write the report and return its path."""
-        from recsys.audits import audit
+        from recsys import audit
         from recsys.report import write_report
 
         world = self.world

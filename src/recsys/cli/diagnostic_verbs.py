@@ -69,7 +69,7 @@ def audit_command(
     TRAIN and TEST are interactions with user, item and, if possible, time columns (see --format). Every
     finding says what was seen, how often, and what to do.
     """
-    from recsys.audits import audit
+    from recsys import audit
     from recsys.inputs.files import read_file
 
     shared_options.refuse_both(json=as_json, markdown=markdown)

@@ -60,7 +60,7 @@ def run_command(
     quiet: bool,
 ) -> None:
     """Split, evaluate and compare as PROTOCOL.toml says; the same file and data give the same bytes."""
-    from recsys.cli.protocol import input_digests, read_protocol, run_protocol
+    from recsys.benching.protocol import input_digests, read_protocol, run_protocol
 
     cautions = shared_options.silenced_cautions(silenced)
     written = read_protocol(protocol)
@@ -98,7 +98,7 @@ def run_command(
 @shared_options.quiet_option
 def study_command(*, name: str | None, data: str | None, seed: int, folder: Path, quiet: bool) -> None:
     """Run the study NAME: train small models, print the answer, draw the picture; without NAME list them."""
-    from recsys.cli.studies import STUDIES, run_study
+    from recsys.benching.studies import STUDIES, run_study
 
     if name is None:
         print_page("\n".join(f"{known:<20} {question}" for known, question in STUDIES.items()))

@@ -157,7 +157,7 @@ def _read_runs(
 
     from recsys.evaluation.evaluate import recommend
     from recsys.ranks.sources import is_model_path
-    from recsys.types import Ids, Lists
+    from recsys.records.arrays import Ids, Lists
 
     models = [path for path in paths if is_model_path(path)]
     if not models and (train is not None or depth is not None):

@@ -63,7 +63,7 @@ def print_page(
 
     `wording` of its notes as in `screen`.
     """
-    from recsys.evaluation import tables
+    from recsys.display import tables
 
     if as_json:
         print_json(result.to_json())
@@ -81,7 +81,7 @@ def screen(wording: Callable[[str], str] | None = None) -> AbstractContextManage
 
     `wording` says what is made of a note instead.
     """
-    from recsys.evaluation import tables
+    from recsys.display import tables
 
     def as_command(note: str) -> str:
         return note if note.startswith("conventions: ") else as_options(note)
@@ -99,7 +99,7 @@ def note_cautions(result: Any, *, quiet: bool) -> None:
 
 def print_json(text: str) -> None:
     """Print JSON; characters that a terminal would obey are escaped, so nothing is lost."""
-    from recsys.evaluation.tables import UNPRINTABLE
+    from recsys.display.tables import UNPRINTABLE
 
     escaped = UNPRINTABLE.sub(lambda char: char[0] if char[0] == "\n" else f"\\u{ord(char[0]):04x}", text)
     click.echo(escaped)
@@ -107,7 +107,7 @@ def print_json(text: str) -> None:
 
 def print_csv(columns: Mapping[Any, Sequence[Any]], *, raw: bool = False) -> None:
     """Print columns as CSV; in a terminal without what the terminal would obey."""
-    from recsys.evaluation.tables import csv_text, printable
+    from recsys.display.tables import csv_text, printable
 
     if sys.stdout.isatty():
         columns = {
@@ -119,7 +119,7 @@ def print_csv(columns: Mapping[Any, Sequence[Any]], *, raw: bool = False) -> Non
 
 def print_table(columns: Mapping[str, Sequence[Any]]) -> None:
     """Print columns as a table, within the width of the terminal."""
-    from recsys.evaluation import tables
+    from recsys.display import tables
 
     with screen():
         click.echo(tables.text(columns))
@@ -181,7 +181,7 @@ def progress_bar(what: str, *, quiet: bool) -> Iterator[Callable[..., None] | No
 
 def write_per_user(result: Any, path: Path, *, raw: bool) -> None:
     """Write one row per user, sorted by id; an empty cell means the user is not in that mean."""
-    from recsys.evaluation.tables import csv_text
+    from recsys.display.tables import csv_text
     from recsys.inputs.files import write_bytes, write_text
     from recsys.inputs.files.columnar import parquet_bytes
 

@@ -159,7 +159,7 @@ def _json(facts: Any) -> str:
 @json_option
 def doctor_command(*, as_json: bool) -> None:
     """Show which kernels are in use and why, versions, and which optional packages are installed."""
-    from recsys.kernels import show_backends
+    from recsys import show_backends
 
     try:
         declared = metadata(_DISTRIBUTION).get_all("Requires-Dist") or []

@@ -20,7 +20,7 @@ from recsys.cli.output import check_target, print_result, progress_bar
 
 if TYPE_CHECKING:
     from recsys.models.trainable import Trainable
-    from recsys.types import Interactions
+    from recsys.records.arrays import Interactions
 
 _SUFFIXES = (".npz", ".safetensors")
 _output_option = click.option(
@@ -166,7 +166,7 @@ def _check_output(output: Path, inputs: tuple[str | None, ...]) -> None:
 
 def _check_memory(name: str, n_items: int, needed: int) -> None:
     """Refuse a model that does not fit into the memory, before the system ends the process."""
-    from recsys.cli.bench import free_memory
+    from recsys.benching.bench import free_memory
     from recsys.errors import InputError
     from recsys.inputs.byte_sizes import format_memory
 
@@ -187,7 +187,7 @@ def _read_history(
     encoding: str = "utf-8",
 ) -> Interactions:
     """The interactions of a file, but those without a rating; without a header user, item, rating, time."""
-    from recsys.cli.bench_plan import read_rated
+    from recsys.benching.bench_plan import read_rated
     from recsys.errors import InputError, RecsysWarning, warn
     from recsys.inputs.files import read_file
     from recsys.inputs.files.ncf import has_no_header

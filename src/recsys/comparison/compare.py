@@ -24,13 +24,14 @@ from recsys.comparison.row_pieces import (
     row_pieces,
     why_in_memory,
 )
+from recsys.display import tables
 from recsys.errors import ColumnError, InputError, NoRowsError, NotDefinedError, UnknownNameError
-from recsys.evaluation import tables
 from recsys.evaluation.cautions import Caution, comparison_cautions, silenced_codes
 from recsys.evaluation.engine import summarise
 from recsys.evaluation.results import Evaluation, Reported
 from recsys.evaluation.uncertainty import estimate, group_jackknife, mean_column, needs_jackknife
 from recsys.metrics.registry import Request, check_same_decisions, parse_all
+from recsys.records.arrays import PerCase, cached_property, json_value
 from recsys.stats.comparison_table import (
     ComparisonTable,
     Options,
@@ -49,7 +50,6 @@ from recsys.stats.resampling import POISSON_FROM, Progress, Rng, Scheme
 from recsys.stats.runs import merge_runs
 from recsys.stats.sign_flips import METHOD as FLIPS
 from recsys.stats.variance_reduction import read_user_tables
-from recsys.types import PerCase, cached_property, json_value
 
 _TWO_MODELS = "Such as recsys.compare({'old': old, 'new': new}, baseline='old')."
 Result = Evaluation | str | os.PathLike[str]

@@ -16,10 +16,10 @@ from typing import Any, Literal
 from recsys.comparison.implementations import Answer, Function, Refusal, answers_of, check_tolerance
 from recsys.comparison.standard import TOLERANCE, VERSION, Vector, standard_metrics, vectors
 from recsys.conventions.decisions import DECISIONS
+from recsys.display.tables import Tabled
 from recsys.errors import InputError, UnknownNameError, verb
-from recsys.evaluation.tables import Tabled
 from recsys.metrics.registry import lookup, lookup_rating, split_names
-from recsys.stats.inference_results import check_choices, one_or_several
+from recsys.records.checks import check_choices, one_or_several
 
 Verdict = Literal["passed", "failed", "refused"]
 

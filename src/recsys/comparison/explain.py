@@ -13,12 +13,12 @@ from typing import Any, Unpack
 import numpy as np
 
 from recsys.conventions.decisions import Conventions, describe
+from recsys.display.tables import format_cell
 from recsys.errors import InputError, TieWarning, hush
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.options import EvaluateKeywords
 from recsys.evaluation.results import Evaluation
-from recsys.evaluation.tables import format_cell
-from recsys.types import Ids
+from recsys.records.arrays import Ids
 
 _TOLERANCE = 1e-12
 

@@ -39,21 +39,22 @@ from recsys.comparison.row_pieces import (
     row_pieces,
     why_in_memory,
 )
+from recsys.display import tables
 from recsys.errors import InputError, NoRowsError, NotDefinedError
-from recsys.evaluation import tables
 from recsys.evaluation.asked import refuse_other_question
 from recsys.evaluation.cautions import Caution, comparison_cautions
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.uncertainty import group_jackknife, needs_jackknife
 from recsys.metrics.registry import Request, check_same_decisions
+from recsys.records.arrays import json_value
+from recsys.records.checks import is_whole
 from recsys.stats.comparison_table import merge_notes
-from recsys.stats.inference_results import check_confidence, format_p, is_whole, notes_only, t_ratio, t_tail
+from recsys.stats.inference_results import check_confidence, format_p, notes_only, t_ratio, t_tail
 from recsys.stats.paired_sums import Paired, SumsOfPieces
 from recsys.stats.paired_tests import bounded_mean_test, paired_t
 from recsys.stats.pairing import Aligned, Differences, align
 from recsys.stats.rare_values import METHOD
 from recsys.stats.resampling import unit_keys
-from recsys.types import json_value
 
 # A function of new and old values that gives the two sides that are compared.
 MakePair = Callable[[Any, Any], tuple[Any, Any]]

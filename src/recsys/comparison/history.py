@@ -19,17 +19,17 @@ from pathlib import Path
 from typing import Any
 
 from recsys.comparison.row_pieces import folder_of
+from recsys.display import tables
 from recsys.errors import FileError, InputError
-from recsys.evaluation import tables
 from recsys.evaluation.asked import Asked, Content
 from recsys.evaluation.engine import is_aggregated
 from recsys.evaluation.results import Evaluation, load
 from recsys.evaluation.uncertainty import needs_jackknife
 from recsys.inputs.files.atomic_write import rename_if_absent, write_errors_of
 from recsys.metrics.registry import Request
+from recsys.records.arrays import json_value
 from recsys.stats.change_points import MIN_NIGHTS, Change, change_points
 from recsys.stats.inference_results import notes_only
-from recsys.types import json_value
 
 
 @dataclass(frozen=True)

@@ -29,11 +29,11 @@ from recsys.comparison.implementations import (
 from recsys.comparison.probes import PROBES, VERSION, Probe, probes_for
 from recsys.conventions.decisions import DECISIONS, Conventions, describe
 from recsys.conventions.presets import PRESETS
+from recsys.display.tables import Tabled, count_with_noun, format_cell
 from recsys.errors import InputError, NotDefinedError, RecsysError, verb
 from recsys.evaluation.engine import measure, summarise
 from recsys.evaluation.options import EvaluationOptions
 from recsys.evaluation.run import EvaluationRun
-from recsys.evaluation.tables import Tabled, count_with_noun, format_cell
 from recsys.metrics.registry import METRICS, Request
 
 _TOLERANCE = 1e-6

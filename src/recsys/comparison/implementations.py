@@ -24,10 +24,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from recsys.display.tables import count_with_noun
 from recsys.errors import FileError, InputError
-from recsys.evaluation.tables import count_with_noun
 from recsys.inputs.files.formats import read_text_file
-from recsys.stats.inference_results import is_number
+from recsys.records.checks import is_number
 
 Question = Mapping[str, Any]
 Function = Callable[..., Any]

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from recsys.types import cached_property
+from recsys.records.arrays import cached_property
 
 VERSION = 2
 """Changes whenever a question does; answers to another version are refused."""

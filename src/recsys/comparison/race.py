@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 from recsys.conventions.decisions import AnyConventions, Conventions
+from recsys.display.tables import Tabled, count_with_noun
 from recsys.errors import InputError, UnknownNameError
 from recsys.evaluation.asked import Asked
 from recsys.evaluation.cautions import comparison_cautions
@@ -26,7 +27,6 @@ from recsys.evaluation.stopping import (
     format_unlimited,
     watched_metrics,
 )
-from recsys.evaluation.tables import Tabled, count_with_noun
 from recsys.inputs import read_interactions
 from recsys.metrics.registry import Metrics
 from recsys.stats.inference_results import Interval

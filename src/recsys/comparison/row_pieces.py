@@ -13,8 +13,8 @@ from recsys.errors import InputError, NoRowsError
 from recsys.evaluation.results import Evaluation, evaluation_of
 from recsys.metrics.registry import Request
 from recsys.ranks.sources import is_model_path
+from recsys.records.arrays import PerCase
 from recsys.stats.pairing import Aligned, align
-from recsys.types import PerCase
 
 if TYPE_CHECKING:
     from recsys.evaluation.row_folders import Piece, RowFolder

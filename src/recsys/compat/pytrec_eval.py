@@ -22,7 +22,7 @@ from recsys.conventions.decisions import Conventions
 from recsys.evaluation.nested_dicts import plain_values, values_by_case
 from recsys.kernels import dict_rows, hold_truth
 from recsys.metrics.ranking import logs_of
-from recsys.types import Float
+from recsys.records.arrays import Float
 
 __version__ = "0.5.11"  # whose behaviour this is
 __all__ = [

@@ -26,7 +26,7 @@ from recsys.errors import ColumnError, DuplicateError, InputError, RecsysWarning
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.results import Evaluation
 from recsys.metrics.registry import Request
-from recsys.types import Array
+from recsys.records.arrays import Array
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -29,8 +29,8 @@ from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.options import check_flag
 from recsys.kernels.exact_sums import exact_mean
 from recsys.ranks.shards import best_entries
+from recsys.records.arrays import Array, Bool, Float
 from recsys.stats.aggregates import Aggregate
-from recsys.types import Array, Bool, Float
 
 __all__ = [
     "RetrievalAUROC",

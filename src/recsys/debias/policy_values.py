@@ -17,19 +17,11 @@ import numpy as np
 from recsys.debias.propensities import Debiased, check_propensities, clip_weights, effective_sample_size
 from recsys.errors import ColumnError, InputError, UnknownNameError
 from recsys.inputs.frames import as_frame, encode_column
-from recsys.stats.inference_results import (
-    Estimate,
-    Interval,
-    check_choices,
-    is_number,
-    is_whole,
-    notes_only,
-    t_interval,
-    to_floats,
-)
+from recsys.records.arrays import Array, Float, Ids
+from recsys.records.checks import check_choices, is_number, is_whole, to_floats
+from recsys.stats.inference_results import Estimate, Interval, notes_only, t_interval
 from recsys.stats.intervals import Method, mean_interval, ratio_interval
 from recsys.stats.rare_values import FEW, mean_bounds
-from recsys.types import Array, Float, Ids
 
 ESTIMATORS = ("logged", "ips", "snips", "dm", "dr")
 _COLUMN_NAMES = {

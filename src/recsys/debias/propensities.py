@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from recsys.display.tables import Tabled
 from recsys.errors import ColumnError, InputError, UnknownNameError
-from recsys.evaluation.tables import Tabled
 from recsys.inputs import read_interactions
 from recsys.inputs.frames import as_frame, encode_column, find_columns
 from recsys.inputs.ids import encode, ids_from_sequence
-from recsys.stats.inference_results import Estimate, is_number, to_floats
-from recsys.types import Array, Float, Interactions
+from recsys.records.arrays import Array, Float, Interactions
+from recsys.records.checks import is_number, to_floats
+from recsys.stats.inference_results import Estimate
 
 YANG_POWER = 1.5  # (gamma + 1) / 2 with gamma = 2
 LOW_SHARE = 0.1  # effective over actual sample size below which a warning is printed

@@ -24,9 +24,10 @@ from recsys.metrics.readings import Reading
 from recsys.metrics.registry import Request, check_needs, parse_all
 from recsys.ranks.ranked_truth import match_truth
 from recsys.ranks.sources import RankingOptions
-from recsys.stats.inference_results import Estimate, check_choices, notes_only, to_floats
+from recsys.records.arrays import Array, Context, Float, Hits, Ids, Interactions, Lists
+from recsys.records.checks import check_choices, to_floats
+from recsys.stats.inference_results import Estimate, notes_only
 from recsys.stats.intervals import mean_interval, ratio_interval
-from recsys.types import Array, Context, Float, Hits, Ids, Interactions, Lists
 
 ESTIMATORS = ("naive", "ips", "snips", "snips_pooled")
 _ESTIMATED = {

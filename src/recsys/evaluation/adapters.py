@@ -17,7 +17,7 @@ from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.options import EvaluateKeywords, SharedKeywords
 from recsys.inputs import read_lists
 from recsys.ranks.sources import Scores
-from recsys.types import Interactions, Lists
+from recsys.records.arrays import Interactions, Lists
 
 __all__ = [
     "from_implicit",

@@ -16,7 +16,7 @@ import numpy as np
 
 from recsys.errors import InputError
 from recsys.kernels.keyed_random import Keys, id_keys, mix_bits, pair_keys, text_keys
-from recsys.types import Ids, Interactions, Lists, Partial
+from recsys.records.arrays import Ids, Interactions, Lists, Partial
 
 if TYPE_CHECKING:
     from recsys.evaluation.run import EvaluationRun

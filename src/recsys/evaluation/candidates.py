@@ -22,7 +22,7 @@ from recsys.metrics.registry import Metrics, Request, parse_all, set_requests
 from recsys.ranks.ranked_truth import CountedTruth
 from recsys.ranks.sources.candidate_sets import Candidates, read_candidates
 from recsys.ranks.sources.fitted_models import scoring
-from recsys.types import Context, Ids
+from recsys.records.arrays import Context, Ids
 
 __all__ = ["Candidates", "count_candidates", "evaluate_candidates", "rank_metrics"]
 

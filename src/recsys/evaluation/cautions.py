@@ -20,7 +20,8 @@ from recsys.errors import InputError
 from recsys.evaluation.asked import differences
 from recsys.ranks.ranked_truth import in_history
 from recsys.ranks.sources import Factors, UsersByItems
-from recsys.types import Array, Ids, Interactions, Lists, Partial, Registry, cached_property, entries_of_cases
+from recsys.records.arrays import Array, Ids, Interactions, Lists, Partial, cached_property, entries_of_cases
+from recsys.records.registry import Registry
 
 if TYPE_CHECKING:
     from recsys.conventions.decisions import Conventions

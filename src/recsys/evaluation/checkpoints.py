@@ -33,7 +33,7 @@ from recsys.inputs.files.atomic_folder import HiddenFolder, lock_folder, remove_
 from recsys.inputs.files.atomic_write import write_errors_of, write_text
 from recsys.inputs.files.formats import read_text_file
 from recsys.metrics.registry import Request
-from recsys.types import Ids, Partial
+from recsys.records.arrays import Ids, Partial
 
 _LEAST_MEMORY = 256 << 20  # besides what the evaluation holds already
 _PLAN = "plan.json"

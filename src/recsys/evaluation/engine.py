@@ -41,7 +41,7 @@ from recsys.metrics.attributes import ItemFacts
 from recsys.metrics.readings import ListContext, Reading
 from recsys.metrics.registry import Request, check_needs
 from recsys.ranks.ranked_truth import RankedTruth
-from recsys.types import (
+from recsys.records.arrays import (
     Array,
     Bool,
     Catalogue,

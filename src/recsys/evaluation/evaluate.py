@@ -15,7 +15,7 @@ from recsys.evaluation.run import CommonInputs, exclude_items, load_optional_int
 from recsys.inputs.ids import IdKind
 from recsys.metrics.registry import Metrics
 from recsys.ranks.sources import RankingOptions, UsersByItems
-from recsys.types import Lists
+from recsys.records.arrays import Lists
 
 if TYPE_CHECKING:
     from recsys.evaluation.stopping import StopWhen

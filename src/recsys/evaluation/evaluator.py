@@ -16,7 +16,7 @@ from recsys.evaluation.pieces import Remarks
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.run import CommonInputs, EvaluationRun
 from recsys.metrics.registry import Metrics
-from recsys.types import Array, Ids, Partial
+from recsys.records.arrays import Array, Ids, Partial
 
 _KEYWORDS = ("k", "conventions", "seen", *BatchKeywords.__annotations__)
 _FEW_TIMES = 16

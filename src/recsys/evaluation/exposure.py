@@ -17,7 +17,7 @@ from recsys.metrics import CatalogueReading
 from recsys.metrics.catalogue import check_weight, place_weights
 from recsys.metrics.readings import Reading
 from recsys.metrics.registry import Request
-from recsys.types import (
+from recsys.records.arrays import (
     Array,
     Bool,
     Catalogue,

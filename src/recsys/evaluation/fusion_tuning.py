@@ -9,14 +9,14 @@ from typing import Any, Literal
 import numpy as np
 
 from recsys.conventions.decisions import AnyConventions, Conventions, relevant
+from recsys.display.tables import count_with_noun
 from recsys.errors import InputError, TieWarning, TunedOnItselfWarning, came_as, hush, verb, warn
 from recsys.evaluation.digests import digest
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.run import columns_for, load_interactions
-from recsys.evaluation.tables import count_with_noun
 from recsys.metrics.registry import Request
 from recsys.ranks import fusion
-from recsys.types import Lists
+from recsys.records.arrays import Lists
 
 
 @dataclass(frozen=True, eq=False)

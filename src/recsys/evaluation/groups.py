@@ -23,7 +23,7 @@ from recsys.metrics.attributes import parse_labels
 from recsys.metrics.ranges import Range
 from recsys.metrics.registry import Request
 from recsys.ranks.ranked_truth import ItemSubset, RankedTruth
-from recsys.types import (
+from recsys.records.arrays import (
     Array,
     Bool,
     Catalogue,

@@ -23,7 +23,7 @@ from recsys.inputs.ids import ids_from_sequence, object_array
 from recsys.kernels import DictRanks, rank_dicts
 from recsys.metrics.registry import Request
 from recsys.ranks.ranked_truth import count_undecided
-from recsys.types import Array, Context, Float, Hits, Ids, Int, cached_property
+from recsys.records.arrays import Array, Context, Float, Hits, Ids, Int, cached_property
 
 if TYPE_CHECKING:
     from recsys.evaluation.stopping import StopWhen

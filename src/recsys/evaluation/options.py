@@ -17,7 +17,7 @@ import numpy as np
 from recsys.errors import InputError, came_as
 from recsys.inputs.ids import IdKind, encode, ids_to_array
 from recsys.ranks.ranked_truth import RankedTruth
-from recsys.types import Array, Float, Ids
+from recsys.records.arrays import Array, Float, Ids
 
 
 class ContextKeywords(TypedDict, total=False):

@@ -58,7 +58,7 @@ from recsys.inputs.frames import find_columns, table_without_rows
 from recsys.inputs.ids import convert_ids, encode_strings
 from recsys.metrics.registry import Metrics, Request, parse_all
 from recsys.ranks.sources import Source, UsersByItems, from_model, is_model_path
-from recsys.types import Ids
+from recsys.records.arrays import Ids
 
 _OF_USERS = ("lists", "truth", "seen", "eligible")
 _ID_ROLES = ("case", "user", "item")

@@ -28,7 +28,7 @@ from recsys.evaluation.run import CommonInputs, EvaluationRun
 from recsys.inputs.files.formats import most_unpacked
 from recsys.metrics.ranges import Range, union_ranges
 from recsys.metrics.registry import Request
-from recsys.types import Catalogue, Context, Ids, Lists, Partial
+from recsys.records.arrays import Catalogue, Context, Ids, Lists, Partial
 
 if TYPE_CHECKING:
     from recsys.evaluation.row_folders import RowFolder, RowWriter

@@ -31,8 +31,9 @@ from recsys.kernels.exact_sums import exact_mean
 from recsys.metrics import lookup_rating
 from recsys.metrics.predictions import ROW_VALUES, Predictions, gauc_weights
 from recsys.metrics.registry import Request, set_requests, split_names
-from recsys.stats.inference_results import Estimate, clip_interval, to_floats
-from recsys.types import Array, Bool, Float, Ids, Partial, PerCase
+from recsys.records.arrays import Array, Bool, Float, Ids, Partial, PerCase
+from recsys.records.checks import to_floats
+from recsys.stats.inference_results import Estimate, clip_interval
 
 Metrics = str | Iterable[str | Request] | None
 

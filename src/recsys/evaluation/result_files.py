@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import recsys
-from recsys import types
 from recsys.conventions.decisions import Conventions
 from recsys.errors import FileError, InputError
 from recsys.evaluation.asked import Asked
@@ -35,7 +34,8 @@ from recsys.inputs.files import write_text
 from recsys.inputs.files.formats import read_text_file
 from recsys.metrics import lookup, lookup_rating
 from recsys.metrics.registry import Request
-from recsys.types import Array
+from recsys.records import arrays
+from recsys.records.arrays import Array
 
 if TYPE_CHECKING:
     from recsys.evaluation.results import Evaluation
@@ -48,7 +48,7 @@ _HOW_TO_SAVE = "Save one with evaluation.save(path), or recsys evaluate … --sa
 _DAMAGED = "Write the result again."
 _TYPES = {
     kind.__name__: kind
-    for kind in vars(types).values()
+    for kind in vars(arrays).values()
     if dataclasses.is_dataclass(kind) and isinstance(kind, type)
 }
 _IN_FILES = {("PerCase", "cases"): "ids"}  # a field that files hold under the name of a property

@@ -16,14 +16,15 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
+from recsys.display import tables
 from recsys.errors import InputError, MergeError, NoRowsError, NotDefinedError, RecsysError
-from recsys.evaluation import tables
 from recsys.evaluation.engine import is_aggregated, merge, summarise
 from recsys.evaluation.exposure import catalogue_value, exposure_by_group, exposure_key
+from recsys.evaluation.footnotes import footnotes_of
 from recsys.metrics import lookup
 from recsys.metrics.ranges import Range, union_ranges
 from recsys.metrics.registry import METRICS, Request
-from recsys.types import Array, Exposure, Float, Partial, PerCase, cached_property
+from recsys.records.arrays import Array, Exposure, Float, Partial, PerCase, cached_property
 
 # What an evaluation only sometimes needs is imported by the method that needs it: a small call stays quick.
 if TYPE_CHECKING:
@@ -685,7 +686,7 @@ class Evaluation(Reported, Mapping[str, float]):
         return self.notes.get("n_users")
 
     def _footnotes(self) -> list[str]:
-        notes = tables.footnotes(
+        notes = footnotes_of(
             self.counts, self.conventions, self.notes, n_users=self.n_users, catalogue=self.partial.catalogue
         )
         owners = {str(r): METRICS.owner_of(r.metric.body.__module__) for r in self.requests}

@@ -23,7 +23,7 @@ from recsys.evaluation.row_hashes import add_hashes, hash_rows, hash_table
 from recsys.inputs.files.atomic_folder import HiddenFolder, replaced_copies
 from recsys.inputs.files.atomic_write import write_errors_of, write_text
 from recsys.inputs.files.formats import read_error, read_text_file
-from recsys.types import Array, Float, PerCase, cached_property
+from recsys.records.arrays import Array, Float, PerCase, cached_property
 
 SCHEMA = 2
 ROWS_AT_ONCE = 1 << 17

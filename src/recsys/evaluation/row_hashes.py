@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from recsys.kernels.keyed_random import Keys, mix_bits
-from recsys.types import Int
+from recsys.records.arrays import Int
 
 _BLOCK = 1 << 14  # rows whose hashes stay in the cache
 _STARTS = np.array([0x6A09E667F3BCC908, 0xBB67AE8584CAA73B], dtype=np.uint64)  # of the two hashes

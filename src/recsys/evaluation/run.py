@@ -41,7 +41,7 @@ from recsys.metrics.ranges import DataLimits, metric_range
 from recsys.metrics.registry import Metrics, Request, largest_k, max_place_read, parse_all
 from recsys.ranks.ranked_truth import RankedTruth, in_history, match_truth
 from recsys.ranks.sources import RankingOptions, UsersByItems, is_model_path
-from recsys.types import Array, Context, Ids, Int, Interactions, Lists, Partial, cached_property
+from recsys.records.arrays import Array, Context, Ids, Int, Interactions, Lists, Partial, cached_property
 
 if TYPE_CHECKING:
     from recsys.evaluation.bounds import Bounds

@@ -24,7 +24,7 @@ from recsys.metrics import Terms
 from recsys.metrics.readings import Reading
 from recsys.metrics.registry import Request, check_needs
 from recsys.ranks.ranked_truth import match_truth
-from recsys.types import Context, Hits
+from recsys.records.arrays import Context, Hits
 
 _parse_request = lru_cache(maxsize=1024)(Request.parse)
 _USUAL_GRADES = {int, float, np.float64}  # any other kind of number is read by the engine

@@ -21,10 +21,11 @@ from recsys.conventions.decisions import Conventions
 from recsys.errors import InputError, NotDefinedError, TieWarning, came_as, check_choice, hush
 from recsys.evaluation.engine import merge, warn_of_ties
 from recsys.metrics.registry import Request, check_same_decisions
-from recsys.stats.inference_results import Interval, check_confidence, is_number, is_whole
+from recsys.records.arrays import Array, Float, Ids, Interactions, Lists, Partial, entries_of_cases
+from recsys.records.checks import is_number, is_whole
+from recsys.stats.inference_results import Interval, check_confidence
 from recsys.stats.resampling import Rng, random_order
 from recsys.stats.sequential import Bounds, ConfidenceSequence
-from recsys.types import Array, Float, Ids, Interactions, Lists, Partial, entries_of_cases
 
 _NO_RANGE = (
     "nothing limits the value of one user, so that users not seen yet could move the mean anywhere and no "

@@ -15,16 +15,16 @@ from typing import Any
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
+from recsys.display import tables
 from recsys.errors import NoRowsError
-from recsys.evaluation import tables
 from recsys.evaluation.engine import is_aggregated
 from recsys.evaluation.exposure import N_GROUPS, catalogue_value, exposure_key
 from recsys.metrics.registry import Request, quotient
+from recsys.records.arrays import Array, Bool, Exposure, Float, Int, Partial, Sums
 from recsys.stats.group_jackknife import Jackknife, coverage_jackknife_from_pairs, jackknife
 from recsys.stats.inference_results import Estimate, Interval, StoppedWarning, caution, clip_interval
 from recsys.stats.intervals import Method, count_rare, delta_values, units_interval
 from recsys.stats.resampling import Rng, Units, collapse, groups_of, unit_keys
-from recsys.types import Array, Bool, Exposure, Float, Int, Partial, Sums
 
 
 def needs_jackknife(request: Request) -> bool:

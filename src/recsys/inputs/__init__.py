@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from recsys import lazy_names
 from recsys.inputs.containers import read_interactions, read_lists
+from recsys.records.registry import lazy_names
 
 if TYPE_CHECKING:
     from recsys.inputs.files import read_file

@@ -25,7 +25,7 @@ from recsys.inputs.ids import (
     refuse_meta,
 )
 from recsys.inputs.rows import Rows, no_rows, refuse_negative_grades, to_interactions, to_lists
-from recsys.types import Array, Codes, Ids, Interactions, Lists
+from recsys.records.arrays import Array, Codes, Ids, Interactions, Lists
 
 _EXPECTED = (
     "a dict {user: [items]}, a list of lists, a 2-D array, a pandas/polars/Arrow table with user and item "

@@ -24,7 +24,7 @@ from recsys.inputs.ids import (
     refuse_missing,
 )
 from recsys.inputs.rows import Rows, no_rows
-from recsys.types import Array, Codes, Ids, Int
+from recsys.records.arrays import Array, Codes, Ids, Int
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 ROLES: dict[str, tuple[str, ...]] = {

@@ -16,7 +16,7 @@ import numpy as np
 
 from recsys.errors import FloatIdWarning, IdTypeError, InputError, warn
 from recsys.kernels import code_strings
-from recsys.types import MAX_IDS, Array, Bool, Codes, Ids, cached_property
+from recsys.records.arrays import MAX_IDS, Array, Bool, Codes, Ids, cached_property
 
 _RANGE_SPARSITY = 4  # whole numbers below this many times the rows stand for themselves
 _SMALL = 1 << 14  # values; importing Arrow does not pay for fewer

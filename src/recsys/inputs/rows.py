@@ -15,7 +15,7 @@ import numpy as np
 from recsys import kernels
 from recsys.errors import DuplicateError, InputError
 from recsys.inputs.ids import object_array
-from recsys.types import Array, Codes, Float, Ids, Int, Interactions, Lists, cached_property
+from recsys.records.arrays import Array, Codes, Float, Ids, Int, Interactions, Lists, cached_property
 
 _SMALL = 1 << 15  # rows; a plain sort is fast enough for them
 # SciPy sorts more rows faster than NumPy does, but importing it takes longer than sorting fewer.

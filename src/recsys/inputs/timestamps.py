@@ -17,7 +17,7 @@ import numpy as np
 
 from recsys.errors import ColumnError, InputError, SplitError
 from recsys.inputs.ids import refuse_masked
-from recsys.types import Array, Bool, Float
+from recsys.records.arrays import Array, Bool, Float
 
 UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _NANOSECONDS_PER = {"w": 604_800 * 10**9, "d": 86_400 * 10**9, "h": 3600 * 10**9, "min": 60 * 10**9} | UNITS

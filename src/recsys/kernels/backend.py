@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.errors import CutoffError, InputError, RecsysError, UnknownNameError, check_choice
-from recsys.types import Registry
+from recsys.records.registry import Registry
 
 Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]

@@ -13,7 +13,7 @@ import numpy as np
 
 from recsys.errors import InputError
 from recsys.kernels.native_backend import sum_slices
-from recsys.types import Float
+from recsys.records.arrays import Float
 
 _BLOCK_ROWS = 1 << 22
 _MAX_EXPONENT = 990

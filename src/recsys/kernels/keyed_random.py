@@ -14,8 +14,8 @@ from hashlib import blake2b
 import numpy as np
 import numpy.typing as npt
 
-from recsys.errors import InputError
-from recsys.types import Array, Float, Ids
+from recsys.records.arrays import Array, Float, Ids
+from recsys.records.checks import check_seed
 
 Keys = npt.NDArray[np.uint64]
 
@@ -45,13 +45,6 @@ def mix_bits(keys: Array) -> Keys:
             block *= factor
         block ^= np.right_shift(block, np.uint64(31), out=scratch)
     return out
-
-
-def check_seed(seed: object) -> int:
-    """Return the seed as an int; an error if it is no whole number, which a manifest could not repeat."""
-    if isinstance(seed, bool | np.timedelta64) or not isinstance(seed, int | np.integer):
-        raise InputError(f"seed={seed!r} is not a whole number.", hint="Pass a number, such as seed=7.")
-    return int(seed)
 
 
 def id_keys(ids: Ids, seed: int, *, purpose: str) -> Keys:

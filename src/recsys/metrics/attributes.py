@@ -26,7 +26,7 @@ from recsys.inputs.ids import (
     refuse_masked,
     refuse_meta,
 )
-from recsys.types import (
+from recsys.records.arrays import (
     Array,
     Bool,
     Context,

@@ -17,7 +17,7 @@ from recsys.metrics.catalogue import WEIGHTS, CatalogueReading, check_weight, pl
 from recsys.metrics.ranges import DataLimits, Range
 from recsys.metrics.readings import Reading, add_up, check_finite, sorted_unique
 from recsys.metrics.registry import catalogue_metric, divide_or_zero, shown_metric
-from recsys.types import Array, Float, entries_of_cases, positions
+from recsys.records.arrays import Array, Float, entries_of_cases, positions
 
 _STECK = "Steck, Calibrated recommendations (2018)"
 _BLOCK = 1 << 22

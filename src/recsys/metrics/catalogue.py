@@ -16,7 +16,7 @@ from recsys.errors import ConventionError
 from recsys.metrics.attributes import ItemFacts
 from recsys.metrics.registry import catalogue_metric
 from recsys.metrics.weights import discount_weights, geometric_weights
-from recsys.types import Bool, Catalogue, Context, Float, Ids, cached_property
+from recsys.records.arrays import Bool, Catalogue, Context, Float, Ids, cached_property
 
 _ADOMAVICIUS = "Adomavicius & Kwon, Improving aggregate recommendation diversity (2012)"
 WEIGHTS = ("none", "log2", "log2_max2", "reciprocal", "geometric")

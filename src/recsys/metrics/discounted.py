@@ -23,7 +23,7 @@ from recsys.metrics.weights import (
     graded_shares,
     running_weights,
 )
-from recsys.types import Float, runs
+from recsys.records.arrays import Float, runs
 
 _LONGEST_IDEAL = 1 << 24
 

@@ -22,7 +22,7 @@ from recsys.metrics.attributes import row_norms, row_products, vector_rows
 from recsys.metrics.ranges import DataLimits, Range
 from recsys.metrics.readings import Entries, Reading
 from recsys.metrics.registry import divide_or_zero, shown_metric
-from recsys.types import Array, Float, Int, entries_of_cases
+from recsys.records.arrays import Array, Float, Int, entries_of_cases
 
 _ZIEGLER = "Ziegler et al., Improving recommendation lists through topic diversification (2005)"
 _BLOCK_BYTES = 32 << 20

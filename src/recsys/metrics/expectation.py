@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from recsys.metrics.readings import Reading, add_up
-from recsys.types import Array, Float, runs
+from recsys.records.arrays import Array, Float, runs
 
 
 class TieGroups(NamedTuple):

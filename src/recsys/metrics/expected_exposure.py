@@ -18,7 +18,7 @@ from recsys.metrics.catalogue import WEIGHTS, check_weight, place_weights
 from recsys.metrics.ranges import DataLimits, Range
 from recsys.metrics.readings import Reading, add_up
 from recsys.metrics.registry import divide_or_zero, metric
-from recsys.types import Array, Float, Int, positions, runs
+from recsys.records.arrays import Array, Float, Int, positions, runs
 
 
 def _exposures(h: Reading, k: int | None, by: str | None, weight: str, p: float) -> tuple[Int, Float, Float]:

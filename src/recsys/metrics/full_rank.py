@@ -15,7 +15,7 @@ from recsys.errors import ConventionError, NotDefinedError
 from recsys.metrics.ranges import DataLimits, Range
 from recsys.metrics.readings import Reading, check_finite, cut_at, divisor
 from recsys.metrics.registry import Terms, candidates_metric, divide_or_nan, divide_or_zero, metric
-from recsys.types import Float, Int
+from recsys.records.arrays import Float, Int
 
 _HU = "Hu, Koren & Volinsky, Collaborative filtering for implicit feedback datasets (2008)"
 

@@ -23,7 +23,7 @@ from recsys.metrics.ranges import DataLimits, Range
 from recsys.metrics.readings import MOST_TIED, Reading, add_up, sorted_unique
 from recsys.metrics.registry import Body, divide_or_zero, metric
 from recsys.metrics.weights import discount_weights, geometric_weights
-from recsys.types import Array, Float, Ids, Int, Table, positions, runs
+from recsys.records.arrays import Array, Float, Ids, Int, Table, positions, runs
 
 _CLARKE = "Clarke et al., Novelty and diversity in information retrieval evaluation (2008)"
 _NRBP = "Clarke, Kolla & Vechtomova, An effectiveness measure for ambiguous queries (2009)"

@@ -20,7 +20,7 @@ from recsys.kernels.exact_sums import exact_sum
 from recsys.metrics import full_rank
 from recsys.metrics.readings import Reading
 from recsys.metrics.registry import Metric, divide_or_nan, divide_or_zero, quotient, register_rating
-from recsys.types import Array, Bool, Context, Float, Hits, Int, cached_property, runs
+from recsys.records.arrays import Array, Bool, Context, Float, Hits, Int, cached_property, runs
 
 Body = Callable[..., Float]
 _POOLED = "it is computed over all rows at once and has no value per user; ask for user_{}"

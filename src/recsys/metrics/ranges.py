@@ -17,7 +17,7 @@ from recsys.conventions.decisions import Conventions, relevant
 from recsys.errors import ConventionError
 from recsys.metrics.attributes import ItemFacts
 from recsys.metrics.registry import Request
-from recsys.types import Context, Float, Ids, Int, Interactions, runs
+from recsys.records.arrays import Context, Float, Ids, Int, Interactions, runs
 
 Range = tuple[float, float]
 

@@ -22,7 +22,7 @@ from recsys.metrics.expectation import (
 from recsys.metrics.ranges import DataLimits, Range
 from recsys.metrics.readings import Reading, divisor
 from recsys.metrics.registry import HITS_ABOVE, Terms, divide_or_zero, metric, ratio
-from recsys.types import Float
+from recsys.records.arrays import Float
 
 _MANNING = "Manning, Raghavan & Schütze, Introduction to Information Retrieval (2008), chapter 8"
 

@@ -18,7 +18,7 @@ from recsys.conventions.decisions import Discount, Gain, relevant
 from recsys.errors import InputError, NotDefinedError
 from recsys.metrics.attributes import ItemFacts
 from recsys.metrics.weights import discount_divisors, discount_weights, gains, running_weights
-from recsys.types import (
+from recsys.records.arrays import (
     Array,
     Bool,
     Codes,

@@ -13,7 +13,7 @@ from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError
 from recsys.metrics.readings import Entries, Reading, divisor, sorted_unique
 from recsys.metrics.registry import divide_or_zero, metric, shown_metric
-from recsys.types import Float, Int
+from recsys.records.arrays import Float, Int
 
 
 def _surprise(h: Reading, k: int | None, c: Conventions, *, expected: str, best: bool = True) -> Float:

@@ -23,7 +23,8 @@ import numpy as np
 
 from recsys.conventions.decisions import DECISIONS, Conventions
 from recsys.errors import ConventionError, CutoffError, NotDefinedError, UnknownNameError, check_choice
-from recsys.types import Array, Bool, Context, Float, Registry, cached_property
+from recsys.records.arrays import Array, Bool, Context, Float, cached_property
+from recsys.records.registry import Registry
 
 AtK = Literal["optional", "required", "never"]
 TieRule = Literal["linear", "own", "refuse", "shown"]

@@ -14,7 +14,7 @@ from recsys.errors import ConventionError
 from recsys.metrics.readings import Reading
 from recsys.metrics.registry import chained_metric, divide_or_zero, metric
 from recsys.metrics.weights import geometric_weights, graded_shares
-from recsys.types import Array, Float, Int
+from recsys.records.arrays import Array, Float, Int
 
 _TREC_EVAL = "trec_eval 9"
 _MANNING = "Manning, Raghavan & Schütze, Introduction to Information Retrieval (2008), chapter 8"

@@ -18,7 +18,7 @@ from recsys.metrics.catalogue import WEIGHTS, check_weight, place_weights
 from recsys.metrics.ranges import DataLimits, Range, range_of_sum
 from recsys.metrics.readings import Reading
 from recsys.metrics.registry import Terms, divide_or_nan, divide_or_zero, metric, shown_metric
-from recsys.types import Float, entries_of_cases
+from recsys.records.arrays import Float, entries_of_cases
 
 _CASTELLS = "Castells, Vargas & Wang, Novelty and diversity metrics for recommender systems (2011)"
 _VARGAS = "Vargas & Castells, Rank and relevance in novelty and diversity metrics (2011)"

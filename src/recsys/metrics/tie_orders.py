@@ -24,7 +24,7 @@ from recsys.errors import ConventionError
 from recsys.metrics.readings import MOST_TIED, Reading
 from recsys.metrics.registry import Request, Terms
 from recsys.metrics.weights import discount_weights
-from recsys.types import Array, Bool, Float, Hits, Ids, Int, Shown, runs
+from recsys.records.arrays import Array, Bool, Float, Hits, Ids, Int, Shown, runs
 
 
 def orders(reading: Reading, request: Request, rules: Conventions) -> Iterator[Reading]:

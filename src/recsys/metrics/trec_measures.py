@@ -15,7 +15,7 @@ from recsys.metrics.ranges import DataLimits, Range
 from recsys.metrics.readings import Reading
 from recsys.metrics.registry import chained_metric, divide_or_zero, metric
 from recsys.metrics.weights import discount_divisors
-from recsys.types import Float
+from recsys.records.arrays import Float
 
 _COUNTED = ("listed", "relevant", "not_relevant")
 

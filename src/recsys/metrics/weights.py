@@ -15,7 +15,7 @@ import numpy as np
 
 from recsys.conventions.decisions import Discount, Gain
 from recsys.errors import ConventionError
-from recsys.types import Float
+from recsys.records.arrays import Float
 
 _FIRST_OCTAVE = 6
 _DIGITS = 50

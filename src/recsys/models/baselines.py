@@ -23,8 +23,8 @@ from recsys.inputs.ids import encode, ids_from_sequence
 from recsys.inputs.timestamps import UNITS, read_times, to_seconds
 from recsys.models.rerankers import rows_of_history, unit_rows, user_profiles
 from recsys.ranks.sources import Factors, RandomScores, Scores
-from recsys.stats.inference_results import to_floats
-from recsys.types import Array, Bool, Float, Ids, Int, Interactions, count_entries
+from recsys.records.arrays import Array, Bool, Float, Ids, Int, Interactions, count_entries
+from recsys.records.checks import to_floats
 
 __all__ = [
     "ItemScores",

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from recsys.errors import InputError, needs_extra
-from recsys.types import Array, Bool, Int, Interactions, positions
+from recsys.records.arrays import Array, Bool, Int, Interactions, positions
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from recsys.errors import InputError, check_choice
-from recsys.types import Array, Float
+from recsys.records.arrays import Array, Float
 
 WEIGHTINGS = ("cosine", "tf-idf")
 _BLOCK_BYTES = 64 << 20

@@ -23,7 +23,7 @@ from recsys.errors import FileError, InputError, check_choice
 from recsys.models.torch_import import torch, torch_seed
 from recsys.ranks.sources.network_scores import network_factors
 from recsys.ranks.sources.source_files import read_network_file, write_model_file
-from recsys.types import Array
+from recsys.records.arrays import Array
 
 _INITIAL_STD = 0.01  # of the initial embeddings, as in the paper
 

@@ -21,7 +21,7 @@ from recsys.inputs.ids import encode, ids_from_sequence
 from recsys.metrics.registry import parse_all
 from recsys.ranks.sources import Factors
 from recsys.ranks.sources.source import IdRows
-from recsys.types import Array, Float, Ids, Int, Interactions, Lists
+from recsys.records.arrays import Array, Float, Ids, Int, Interactions, Lists
 
 __all__ = [
     "Profiles",
@@ -393,7 +393,7 @@ class Sweep:
         return figures.tradeoff(points, x=other, y=self.accuracy, ax=ax)
 
     def __repr__(self) -> str:
-        from recsys.evaluation import tables
+        from recsys.display import tables
 
         return tables.text({str(name): self.frame[name].tolist() for name in self.frame})
 

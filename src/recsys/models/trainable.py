@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from recsys.errors import InputError, TieWarning, check_choice, hush
-from recsys.types import Ids, Interactions, Registry
+from recsys.records.arrays import Ids, Interactions
+from recsys.records.registry import Registry
 
 if TYPE_CHECKING:
     from recsys.conventions.decisions import AnyConventions

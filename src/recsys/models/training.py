@@ -20,7 +20,7 @@ import numpy as np
 from recsys.errors import InputError
 from recsys.models.implicit_feedback import Pairs
 from recsys.models.torch_import import device_of, torch, torch_seed
-from recsys.types import Array, Float
+from recsys.records.arrays import Array, Float
 
 AfterEpoch = Callable[[int, Any], Any]
 Progress = Callable[[int, int], object]

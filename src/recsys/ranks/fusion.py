@@ -32,7 +32,8 @@ from recsys.errors import (
 )
 from recsys.inputs.containers import read_lists
 from recsys.metrics.weights import geometric_weights
-from recsys.types import Array, Bool, Float, Ids, Int, Interactions, Lists, Registry, entries_of_cases, runs
+from recsys.records.arrays import Array, Bool, Float, Ids, Int, Interactions, Lists, entries_of_cases, runs
+from recsys.records.registry import Registry
 
 Reads = Literal["scores", "places"]
 _FEW = 0.1  # the share of users in common below which ids seem to differ

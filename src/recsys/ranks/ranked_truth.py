@@ -16,7 +16,7 @@ import numpy as np
 from recsys import kernels
 from recsys.errors import DuplicateError, InputError, NotDefinedError
 from recsys.inputs.ids import differing_ids_hint
-from recsys.types import (
+from recsys.records.arrays import (
     Array,
     Bool,
     Codes,

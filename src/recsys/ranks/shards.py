@@ -14,7 +14,7 @@ import numpy as np
 from recsys.conventions.decisions import Conventions
 from recsys.errors import CutoffError, DuplicateError, InputError, NotDefinedError
 from recsys.metrics.registry import Request
-from recsys.types import Array, Float, Ids, Int, Lists, runs
+from recsys.records.arrays import Array, Float, Ids, Int, Lists, runs
 
 
 def merge_shards(lists_of_shards: Iterable[Lists], k: int) -> Lists:

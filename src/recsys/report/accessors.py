@@ -14,10 +14,10 @@ from recsys.errors import InputError, UnknownNameError, check_choice
 from recsys.evaluation.groups import masks_by_label
 from recsys.evaluation.results import Evaluation
 from recsys.metrics.registry import Request
+from recsys.records.arrays import cached_property
 from recsys.report import section_numbers
 from recsys.report.report_data import ReportData, gather_report_data
 from recsys.stats.comparison_table import Row
-from recsys.types import cached_property
 
 
 class EvaluationPictures:

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from recsys.comparison.history import Night, ResultHistory, decisions_of, result_paths
+from recsys.display import tables
 from recsys.errors import InputError, RecsysError, came_as
-from recsys.evaluation import tables
 from recsys.evaluation.asked import Asked
 from recsys.evaluation.result_files import document_of, fingerprint
 from recsys.evaluation.results import Evaluation, load

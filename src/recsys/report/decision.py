@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from recsys.evaluation import tables
+from recsys.display import tables
+from recsys.records.arrays import Ids
 from recsys.report.report_data import ReportData, verdict_word
 from recsys.report.section_numbers import (
     ahead_in_group,
@@ -23,7 +24,6 @@ from recsys.report.section_numbers import (
 from recsys.stats.comparison_table import Row
 from recsys.stats.inference_results import format_p
 from recsys.stats.rare_values import FEW
-from recsys.types import Ids
 
 _FRACTIONS = {
     4 / 5: "four fifths of", 3 / 4: "three quarters of", 2 / 3: "two thirds of", 3 / 5: "three fifths of",

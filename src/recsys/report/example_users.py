@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from recsys.records.arrays import Array, Float, Ids, Int, Interactions, Lists, count_entries
 from recsys.report import style
 from recsys.report.report_data import ReportData
-from recsys.types import Array, Float, Ids, Int, Interactions, Lists, count_entries
 
 MOST_USERS = 300
 _MAX_SHOWN, _MAX_HISTORY, _MAX_RELEVANT, _MAX_LETTERS = 10, 12, 20, 70

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.evaluation import tables
+from recsys.display import tables
+from recsys.records.arrays import PValue, json_value
 from recsys.report import style
-from recsys.types import PValue, json_value
 
 # Longer tables are not typeset, and the longest have one file only, so that a page stays small.
 _MOST_TYPESET_ROWS, _MOST_JSON_ROWS = 40, 100

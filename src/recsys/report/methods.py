@@ -17,8 +17,9 @@ from typing import Any, NamedTuple, TypedDict
 import recsys
 from recsys.comparison.compare import Comparison
 from recsys.conventions.decisions import Conventions, describe
+from recsys.display import tables
 from recsys.errors import FileError, InputError, NoRowsError, came_as
-from recsys.evaluation import tables
+from recsys.evaluation.footnotes import footnotes_of
 from recsys.evaluation.result_files import document_of, run_facts
 from recsys.evaluation.results import Evaluation, Reported
 from recsys.evaluation.uncertainty import Intervals
@@ -279,7 +280,7 @@ def _size_words(evaluation: Evaluation) -> str:
     counts = evaluation.counts
     if "rows" in counts:
         return f"{counts['rows']:,} ratings of {tables.count_with_noun(counts['cases'], 'user|users')}"
-    line = tables.footnotes(counts, evaluation.conventions, {}, n_users=evaluation.n_users)[0]
+    line = footnotes_of(counts, evaluation.conventions, {}, n_users=evaluation.n_users)[0]
     judged = tables.count_with_noun(counts.get("judged", 0), "judged item|items")
     return f"{judged} of {line}"
 

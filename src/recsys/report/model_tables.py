@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from recsys.records.arrays import PValue
 from recsys.report.decision import correction_words, effect_name
 from recsys.report.html_tables import Cell, Forest, HtmlTable, cell, table_of_rows
 from recsys.report.report_data import ReportData, verdict_word
@@ -25,7 +26,6 @@ from recsys.report.section_numbers import (
     value_with_interval,
 )
 from recsys.stats.comparison_table import ComparisonTable, Row, number_columns
-from recsys.types import PValue
 
 _MOST_COLUMNS = 10
 _FILE_COLUMNS = (

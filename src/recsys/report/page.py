@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
 
+from recsys.display import tables
 from recsys.errors import InputError
-from recsys.evaluation import tables
 from recsys.evaluation.cautions import comparison_cautions, unique_cautions
 from recsys.inputs.files import write_text
 from recsys.report.charts.chart import Chart

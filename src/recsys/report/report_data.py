@@ -24,12 +24,12 @@ from recsys.inputs.frames import as_frame, detect_columns
 from recsys.inputs.timestamps import to_seconds
 from recsys.metrics.attributes import read_table
 from recsys.metrics.registry import Request
+from recsys.records.arrays import Array, Float, Interactions, Lists, PerCase, cached_property
 from recsys.report import style
 from recsys.stats.comparison_table import Row
 from recsys.stats.inference_results import Interval
 from recsys.stats.pairing import Aligned, align
 from recsys.stats.runs import merge_runs, run_layout
-from recsys.types import Array, Float, Interactions, Lists, PerCase, cached_property
 
 _TITLE_COLUMNS = ("title", "name", "label", "product_name", "item_name", "value", "text")
 _GROUP_COLUMNS = ("category", "categories", "genre", "genres", "brand", "group", "type", "class")

@@ -18,6 +18,18 @@ from recsys.inputs.frames import detect_columns
 from recsys.metrics.attributes import read_vectors
 from recsys.metrics.registry import metric_set
 from recsys.models.baselines import popular_head
+from recsys.records.arrays import (
+    Array,
+    Bool,
+    Float,
+    Ids,
+    Int,
+    Interactions,
+    Lists,
+    PerCase,
+    Vectors,
+    count_entries,
+)
 from recsys.report.report_data import ItemNames, ReportData
 from recsys.stats.comparison_table import Row
 from recsys.stats.inference_results import Estimate
@@ -26,7 +38,6 @@ from recsys.stats.multiple_comparisons import flips_together
 from recsys.stats.pairing import Aligned, Differences
 from recsys.stats.resampling import collapse
 from recsys.stats.sums import quantiles_of
-from recsys.types import Array, Bool, Float, Ids, Int, Interactions, Lists, PerCase, Vectors, count_entries
 
 Triple = tuple[float, float, float]  # value, low and high end of its interval
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)

@@ -14,8 +14,10 @@ import numpy as np
 
 from recsys.conventions.decisions import Conventions, describe
 from recsys.errors import MissingExtraError
-from recsys.evaluation import tables
+from recsys.evaluation.footnotes import footnotes_of
 from recsys.evaluation.result_files import run_facts
+from recsys.records.arrays import Ids, count_entries
+from recsys.records.registry import Registry
 from recsys.report import charts, example_users, section_numbers
 from recsys.report.charts import Chart
 from recsys.report.decision import correction_words
@@ -25,7 +27,6 @@ from recsys.report.model_tables import comparisons, overview, ranking, selection
 from recsys.report.report_data import ReportData
 from recsys.stats.change_points import MIN_NIGHTS
 from recsys.stats.comparison_table import merge_notes
-from recsys.types import Ids, Registry, count_entries
 
 MOST_ITEMS = 1200
 _MOST_PANELS = 8
@@ -465,7 +466,7 @@ def _provenance(data: ReportData) -> Section:
     # What a reader must know to trust the numbers; a line that holds for some models names them.
     models_by_line: dict[str, list[str]] = {}
     for name, evaluation in models.items():
-        for line in tables.footnotes(evaluation.counts, evaluation.conventions, evaluation.notes)[:-1]:
+        for line in footnotes_of(evaluation.counts, evaluation.conventions, evaluation.notes)[:-1]:
             models_by_line.setdefault(line, []).append(name)
     footnotes = [
         line if len(names) == len(models) else f"{', '.join(names)}: {line}"

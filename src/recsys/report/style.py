@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from recsys.display.tables import printable
 from recsys.errors import InputError
-from recsys.evaluation.tables import printable
-from recsys.types import Array, Float
+from recsys.records.arrays import Array, Float
 
 GREY = "#7d8590"
 COLOURS = (

@@ -15,9 +15,9 @@ from recsys.comparison.row_pieces import RowPieces
 from recsys.errors import InputError
 from recsys.evaluation.result_files import pack, unpack
 from recsys.evaluation.row_folders import Piece
+from recsys.records.arrays import PerCase
 from recsys.spark.cluster_evaluation import clear_errors
 from recsys.stats.paired_sums import MissingIds, PairedSums, Pieces, SumsOfPieces, Triple
-from recsys.types import PerCase
 
 
 class ClusterSums(SumsOfPieces):

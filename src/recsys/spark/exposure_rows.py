@@ -12,7 +12,7 @@ import numpy as np
 
 from recsys.evaluation.exposure import N_GROUPS
 from recsys.evaluation.result_files import pack
-from recsys.types import Array, Catalogue, Exposure, Ids, Partial
+from recsys.records.arrays import Array, Catalogue, Exposure, Ids, Partial
 
 # A number for what was shown, and per row: the group of users, the item and how much of it.
 ShownRows = tuple[int, Array, Array, Array]

@@ -13,8 +13,8 @@ from recsys.errors import FileError, InputError
 from recsys.ranks.sources import Factors
 from recsys.ranks.sources.factors import as_matrix
 from recsys.ranks.sources.source import IdRows, read_row_ids
+from recsys.records.arrays import Array, Catalogue, Ids
 from recsys.spark.cluster_frames import UserFrame, collect, is_frame
-from recsys.types import Array, Catalogue, Ids
 
 MOST_BYTES = 64 << 20
 """The largest matrix of items that is sent to all workers with the job; a larger one must be a file."""

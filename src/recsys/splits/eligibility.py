@@ -16,8 +16,8 @@ from recsys.errors import ColumnError, InputError
 from recsys.inputs.frames import as_frame, detect_columns
 from recsys.inputs.ids import encode, ids_from_sequence
 from recsys.inputs.timestamps import Clock, read_times
+from recsys.records.arrays import Array, Bool, Codes, Ids, Int, Interactions
 from recsys.splits.split_table import FrameTable, as_interaction_table
-from recsys.types import Array, Bool, Codes, Ids, Int, Interactions
 
 # Whole numbers: nanoseconds do not fit a float.
 _FIRST_TICK, _LAST_TICK = np.iinfo(np.int64).min, np.iinfo(np.int64).max

@@ -20,10 +20,12 @@ import numpy as np
 from recsys.errors import SplitError, UnknownNameError
 from recsys.inputs.frames import column_array
 from recsys.inputs.timestamps import Clock
-from recsys.kernels.keyed_random import Keys, check_seed, id_keys, pair_keys
+from recsys.kernels.keyed_random import Keys, id_keys, pair_keys
+from recsys.records.arrays import Array, Bool, Codes, Ids, Int, cached_property
+from recsys.records.checks import check_seed
+from recsys.records.registry import Registry
 from recsys.splits.split_result import TEST, TRAIN, VALIDATION, Folds, Side, Split, format_count, reason_code
 from recsys.splits.split_table import InteractionTable, as_interaction_table, check_whole_number, k_core
-from recsys.types import Array, Bool, Codes, Ids, Int, Registry, cached_property
 
 ON_TIE = {
     "together": "rows of one time stay together, on the newer side",

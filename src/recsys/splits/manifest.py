@@ -25,10 +25,10 @@ from recsys.inputs.files.formats import FORMATS, file_sha256, read_text_file
 from recsys.inputs.files.reader import write_table
 from recsys.inputs.frames import as_frame, column_array
 from recsys.kernels.keyed_random import Keys, digest, mix_bits, ordered_digest, text_keys
+from recsys.records.arrays import Array
 from recsys.splits.split_result import Folds, Split
 from recsys.splits.split_table import FrameTable, InteractionTable, as_interaction_table
 from recsys.splits.strategies import split
-from recsys.types import Array
 
 FORMAT = "recsys-split-1"
 _DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)\.[0-9]+")

@@ -17,7 +17,7 @@ from recsys.errors import InputError, SplitError, check_choice
 from recsys.inputs import read_interactions
 from recsys.inputs.ids import encode, ids_to_array
 from recsys.kernels.keyed_random import Keys, id_keys, mix_bits, pair_keys, unit_floats
-from recsys.types import Array, Bool, Codes, Float, Ids, Int, Interactions
+from recsys.records.arrays import Array, Bool, Codes, Float, Ids, Int, Interactions
 
 __all__ = [
     "Negatives",

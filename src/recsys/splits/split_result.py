@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from recsys.errors import SplitError
+from recsys.records.arrays import Array, Bool, Int, cached_property
 from recsys.splits.split_table import InteractionTable, count_distinct
-from recsys.types import Array, Bool, Int, cached_property
 
 Side = npt.NDArray[np.int8]
 SIDES = ("train", "validation_known", "validation", "known", "test")

@@ -19,7 +19,7 @@ from recsys.inputs.containers import as_csr, is_sparse, rows_of_container
 from recsys.inputs.frames import as_frame, detect_columns, encode_column, missing_column_hint
 from recsys.inputs.ids import encode, refuse_masked
 from recsys.inputs.timestamps import Clock, read_times
-from recsys.types import Array, Bool, Codes, Ids, Int, Interactions, cached_property
+from recsys.records.arrays import Array, Bool, Codes, Ids, Int, Interactions, cached_property
 
 _ROLES = ("user", "item", "time", "grade")
 

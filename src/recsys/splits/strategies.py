@@ -16,6 +16,7 @@ import numpy as np
 from recsys.errors import InputError, RecsysDeprecationWarning, RecsysWarning, SplitError, check_choice, warn
 from recsys.inputs.containers import as_csr
 from recsys.kernels.keyed_random import id_keys, pair_keys, unit_floats
+from recsys.records.arrays import Ids, Int
 from recsys.splits.job import (
     STRATEGIES,
     Job,
@@ -37,7 +38,6 @@ from recsys.splits.split_result import (
     reason_code,
 )
 from recsys.splits.split_table import check_whole_number
-from recsys.types import Ids, Int
 
 _MAX_WINDOWS = 1_000_000
 _FOLD_UNITS = {

@@ -6,7 +6,7 @@ functions that need it.
 
 from __future__ import annotations
 
-from recsys import lazy_names
+from recsys.records.registry import lazy_names
 
 _MODULES = {
     "comparison_table": ("ComparisonTable", "Options", "Row"),

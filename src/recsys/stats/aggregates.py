@@ -18,6 +18,7 @@ import numpy as np
 
 from recsys.errors import ConventionError, NoRowsError, UnknownNameError
 from recsys.kernels.exact_sums import exact_mean
+from recsys.records.arrays import Float, PerCase, Sums
 from recsys.stats.inference_results import (
     Estimate,
     Interval,
@@ -29,7 +30,6 @@ from recsys.stats.inference_results import (
 )
 from recsys.stats.resampling import Units, collapse, unit_keys
 from recsys.stats.sums import case_histogram, quantiles_of
-from recsys.types import Float, PerCase, Sums
 
 _TRIMMED = re.compile(r"trimmed\(\s*(\d*\.?\d+)\s*\)", re.ASCII)
 _PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)", re.ASCII)

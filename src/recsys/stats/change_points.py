@@ -26,8 +26,8 @@ import numpy as np
 import numpy.typing as npt
 
 from recsys.errors import InputError
-from recsys.stats.inference_results import to_floats
-from recsys.types import Float
+from recsys.records.arrays import Float
+from recsys.records.checks import to_floats
 
 # In fewer nights, one of a hundred random orders shows even the clearest change.
 MIN_NIGHTS = 10

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from recsys.errors import InputError, NotDefinedError, UnknownNameError, check_choice
+from recsys.records.arrays import Array, PValue, Table
+from recsys.records.checks import is_number
 from recsys.stats.effects import (
     Effect,
     cliffs_delta,
@@ -19,20 +21,13 @@ from recsys.stats.effects import (
     rank_biserial,
     users_needed,
 )
-from recsys.stats.inference_results import (
-    Interval,
-    check_confidence,
-    format_difference,
-    format_p,
-    is_number,
-)
+from recsys.stats.inference_results import Interval, check_confidence, format_difference, format_p
 from recsys.stats.intervals import METHODS, Method
 from recsys.stats.multiple_comparisons import CORRECTIONS
 from recsys.stats.paired_tests import BayesResult, EquivalenceResult
 from recsys.stats.resampling import Progress, Rng, Scheme
 from recsys.stats.runs import RunsResult
 from recsys.stats.sign_flips import METHOD as FLIPS
-from recsys.types import Array, PValue, Table
 
 Triple = tuple[str, str, str]
 Columns = dict[str, list[Any]]

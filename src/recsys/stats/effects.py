@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from recsys.errors import InputError, check_choice
+from recsys.records.arrays import Array, Float
+from recsys.records.checks import is_number
 from recsys.stats.inference_results import (
     Alternative,
     Interval,
@@ -22,7 +24,6 @@ from recsys.stats.inference_results import (
     caution_small_sample,
     check_alpha,
     check_alternative,
-    is_number,
     t_interval,
     t_quantile,
     t_ratio,
@@ -32,7 +33,6 @@ from recsys.stats.paired_tests import EQUAL_WITHIN, without_rounding
 from recsys.stats.pairing import Differences, as_differences
 from recsys.stats.resampling import has_spread
 from recsys.stats.spread import SummedSpread
-from recsys.types import Array, Float
 
 STANDARDISED = ((0.2, "negligible"), (0.5, "small"), (0.8, "medium"))
 DOMINANCE = ((0.147, "negligible"), (0.33, "small"), (0.474, "medium"))

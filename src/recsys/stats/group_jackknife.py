@@ -29,16 +29,10 @@ import numpy as np
 import numpy.typing as npt
 
 from recsys.errors import InputError, came_as
-from recsys.stats.inference_results import (
-    Estimate,
-    Interval,
-    clip_interval,
-    is_whole,
-    t_interval,
-    to_floats,
-)
+from recsys.records.arrays import Float, Int, cached_property
+from recsys.records.checks import is_whole, to_floats
+from recsys.stats.inference_results import Estimate, Interval, clip_interval, t_interval
 from recsys.stats.resampling import Words
-from recsys.types import Float, Int, cached_property
 
 Statistic = Callable[[Float], float]
 # With fewer users per group, the groups differ too much to stand for each other.

@@ -21,6 +21,8 @@ import numpy.typing as npt
 
 from recsys.errors import InputError, came_as, check_choice
 from recsys.kernels.exact_sums import exact_sum
+from recsys.records.arrays import Float
+from recsys.records.checks import to_floats
 from recsys.stats.inference_results import (
     Estimate,
     Interval,
@@ -32,7 +34,6 @@ from recsys.stats.inference_results import (
     check_confidence,
     clip_interval,
     t_interval,
-    to_floats,
 )
 from recsys.stats.pairing import check_per_case, pair
 from recsys.stats.rare_values import FEW, count_differing, differing_words, mean_bounds
@@ -50,7 +51,6 @@ from recsys.stats.resampling import (
     tail_words,
     unit_keys,
 )
-from recsys.types import Float
 
 Method = Literal["gaffke", "t", "normal", "studentised", "bca", "percentile"]
 METHODS = ("gaffke", "t", "normal", "studentised", "bca", "percentile")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from recsys.types import Float
+from recsys.records.arrays import Float
 
 
 @dataclass(frozen=True, eq=False)

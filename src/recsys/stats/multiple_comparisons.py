@@ -19,14 +19,15 @@ import numpy as np
 import numpy.typing as npt
 
 from recsys.errors import InputError, UnknownNameError, check_choice
-from recsys.stats.inference_results import check_alpha, to_floats
+from recsys.records.arrays import Bool, Float, PerCase
+from recsys.records.checks import to_floats
+from recsys.stats.inference_results import check_alpha
 from recsys.stats.paired_sums import Paired, SummedRows
 from recsys.stats.paired_tests import RANK_NOTE, rank_notes
 from recsys.stats.pairing import align
 from recsys.stats.rare_values import FEW
 from recsys.stats.resampling import Resampler, Units, replicate
 from recsys.stats.sign_flips import SignFlips
-from recsys.types import Bool, Float, PerCase
 
 CORRECTIONS = ("none", "bonferroni", "holm", "hochberg", "bh", "by")
 

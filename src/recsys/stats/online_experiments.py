@@ -16,6 +16,8 @@ import numpy.typing as npt
 
 from recsys.errors import ColumnError, IdTypeError, InputError, UnknownNameError, came_as, check_choice
 from recsys.inputs.frames import as_frame, column_array
+from recsys.records.arrays import Array, Float, Int
+from recsys.records.checks import is_number, one_or_several
 from recsys.stats.inference_results import (
     Interval,
     SampleRatioWarning,
@@ -25,8 +27,6 @@ from recsys.stats.inference_results import (
     fieller_lift,
     format_difference,
     format_p,
-    is_number,
-    one_or_several,
     plural,
     t_interval,
     t_ratio,
@@ -34,7 +34,6 @@ from recsys.stats.inference_results import (
 )
 from recsys.stats.multiple_comparisons import adjust
 from recsys.stats.sequential import boundaries, msprt
-from recsys.types import Array, Float, Int
 
 # The customary level: a mismatch this unlikely means a broken assignment or log.
 SAMPLE_RATIO_LEVEL = 0.001

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recsys.errors import InputError, UnknownNameError
+from recsys.records.arrays import Array, Float, PerCase
 from recsys.stats.comparison_table import (
     EFFECTS,
     ComparisonTable,
@@ -79,7 +80,6 @@ from recsys.stats.variance_reduction import (
     lookup_strata,
     variance_saved_share,
 )
-from recsys.types import Array, Float, PerCase
 
 Runs = Mapping[str, list[PerCase]]
 Bounds = tuple[float, float]

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from recsys.errors import InputError, NoRowsError
 from recsys.kernels.exact_sums import exact_sum
+from recsys.records.arrays import Array, Bool, Float, Histogram, Int
 from recsys.stats.pairing import (
     Aligned,
     Differences,
@@ -38,7 +39,6 @@ from recsys.stats.resampling import (
 from recsys.stats.sign_flips import SignFlips
 from recsys.stats.spread import SummedSpread, powers_of
 from recsys.stats.sums import add_histograms, histogram_of
-from recsys.types import Array, Bool, Float, Histogram, Int
 
 Triple = tuple[str, str, str]
 # A piece: the values of all models over the same cases, and those in which wins and losses are counted.

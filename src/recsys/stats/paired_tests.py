@@ -19,6 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from recsys.errors import InputError, check_choice
+from recsys.records.arrays import Bool, Float
+from recsys.records.checks import is_number, to_floats
 from recsys.stats.inference_results import (
     Alternative,
     Estimate,
@@ -32,11 +34,9 @@ from recsys.stats.inference_results import (
     caution_small_sample,
     check_alternative,
     check_confidence,
-    is_number,
     t_interval,
     t_ratio,
     t_tail,
-    to_floats,
     zero_spread_p,
 )
 from recsys.stats.intervals import check_bounds, check_not_nan
@@ -64,7 +64,6 @@ from recsys.stats.resampling import (
 )
 from recsys.stats.sign_flips import METHOD as FLIPS
 from recsys.stats.spread import SummedSpread, UnitSpread, ValueSpread, t_statistic
-from recsys.types import Bool, Float
 
 # From this sample size on, rank tests reject because of asymmetry rather than a better mean.
 LARGE_SAMPLE = 500

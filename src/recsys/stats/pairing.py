@@ -14,13 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from recsys.errors import ColumnError, IdTypeError, InputError
-from recsys.stats.inference_results import UnpairedWarning, caution, to_floats
+from recsys.records.arrays import Array, Bool, Float, PerCase, cached_property
+from recsys.records.checks import to_floats
+from recsys.stats.inference_results import UnpairedWarning, caution
 from recsys.stats.moments import Moments
 from recsys.stats.rare_values import BoundedSample, count_differing, count_wins_and_losses
 from recsys.stats.resampling import Units, Words, collapse, unit_keys
 from recsys.stats.sign_flips import SignFlips
 from recsys.stats.spread import UnitSpread
-from recsys.types import Array, Bool, Float, PerCase, cached_property
 
 
 class Sides(NamedTuple):

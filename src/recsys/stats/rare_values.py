@@ -30,6 +30,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from recsys.errors import NoRowsError
+from recsys.records.arrays import Float, cached_property
 from recsys.stats.inference_results import (
     Alternative,
     Interval,
@@ -37,7 +38,6 @@ from recsys.stats.inference_results import (
     check_confidence,
 )
 from recsys.stats.moments import Moments
-from recsys.types import Float, cached_property
 
 # With fewer units that differ, a mean is not normal however many units there are.
 FEW = 20

@@ -23,15 +23,10 @@ import numpy.typing as npt
 from recsys.errors import InputError, UnknownNameError, check_choice
 from recsys.kernels.keyed_random import GOLDEN_RATIO
 from recsys.kernels.keyed_random import unit_keys as unit_keys  # noqa: PLC0414 - a name of this module too
-from recsys.stats.inference_results import (
-    Alternative,
-    check_alternative,
-    check_confidence,
-    is_whole,
-    zero_spread_p,
-)
+from recsys.records.arrays import Array, Bool, Float, Int, cached_property
+from recsys.records.checks import is_whole
+from recsys.stats.inference_results import Alternative, check_alternative, check_confidence, zero_spread_p
 from recsys.stats.rare_values import FEW
-from recsys.types import Array, Bool, Float, Int, cached_property
 
 Words = npt.NDArray[np.uint64]
 Scheme = Literal["auto", "poisson", "multinomial"]

@@ -14,23 +14,22 @@ import numpy as np
 import numpy.typing as npt
 
 from recsys.errors import InputError
+from recsys.records.arrays import Array, Bool, Float, PerCase
+from recsys.records.checks import is_number, to_floats
 from recsys.stats.inference_results import (
     Interval,
     SmallSampleWarning,
     ZeroVarianceWarning,
     caution,
     check_confidence,
-    is_number,
     t_interval,
     t_quantile,
     t_ratio,
     t_tail,
-    to_floats,
 )
 from recsys.stats.pairing import align
 from recsys.stats.resampling import collapse, has_spread, unit_keys
 from recsys.stats.variance_reduction import Adjustment
-from recsys.types import Array, Bool, Float, PerCase
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from recsys.errors import NoRowsError
+from recsys.records.arrays import Float, cached_property
 from recsys.stats.inference_results import Alternative, Interval, check_alternative, check_confidence
 from recsys.stats.moments import Moments
-from recsys.types import Float, cached_property
 
 METHOD = "sign flips"
 # Two units of fewer than 6 that differ can never reject at 5 %, whatever their size.

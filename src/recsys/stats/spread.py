@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from recsys.records.arrays import Float, cached_property
 from recsys.stats.inference_results import t_ratio
 from recsys.stats.moments import Moments
 from recsys.stats.resampling import Units, has_spread, heavy_tails, judge_tails
-from recsys.types import Float, cached_property
 
 
 class ValueSpread:

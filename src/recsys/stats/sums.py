@@ -19,12 +19,12 @@ import numpy as np
 
 from recsys.errors import MergeError, NoRowsError
 from recsys.kernels.exact_sums import exact_sum
+from recsys.records.arrays import Bool, ExactSums, Float, Histogram, Int, PerCase, Sums
 from recsys.stats.inference_results import Estimate, Interval, SkewWarning, caution, t_interval
 from recsys.stats.intervals import TOO_NARROW, Combination, Method, count_rare, units_interval
 from recsys.stats.moments import Moments
 from recsys.stats.rare_values import BoundedSample, mean_bounds
 from recsys.stats.resampling import Units, groups_of, tail_words
-from recsys.types import Bool, ExactSums, Float, Histogram, Int, PerCase, Sums
 
 N_GROUPS = 64
 _MOST_DISTINCT = 1 << 16

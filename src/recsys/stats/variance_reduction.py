@@ -24,17 +24,11 @@ import numpy.typing as npt
 
 from recsys.errors import ColumnError, IdTypeError, InputError, UnknownNameError, came_as
 from recsys.metrics.attributes import read_table
-from recsys.stats.inference_results import (
-    Estimate,
-    PopulationWarning,
-    caution,
-    is_number,
-    t_interval,
-    to_floats,
-)
+from recsys.records.arrays import Array, Bool, Float, Ids, Int, Table
+from recsys.records.checks import is_number, to_floats
+from recsys.stats.inference_results import Estimate, PopulationWarning, caution, t_interval
 from recsys.stats.pairing import Differences
 from recsys.stats.resampling import Units
-from recsys.types import Array, Bool, Float, Ids, Int, Table
 
 # Singular values below this share of the largest are rounding: the columns depend on each other.
 _RANK_TOLERANCE = 1e-10

@@ -5,7 +5,7 @@ The modules translate arguments and result keys; the metrics are computed by `re
 
 from __future__ import annotations
 
-from recsys import lazy_names
+from recsys.records.registry import lazy_names
 
 # {module: its public names}
 _MODULES: dict[str, tuple[str, ...]] = {

@@ -20,7 +20,7 @@ from recsys.inputs.ids import encode, ids_from_sequence
 from recsys.models import baselines
 from recsys.models.rerankers import cosine_matrix
 from recsys.ranks.sources import Factors, Scores
-from recsys.types import Array, Interactions
+from recsys.records.arrays import Array, Interactions
 
 
 class BaselineRecommender(translation.StandardEvaluator):

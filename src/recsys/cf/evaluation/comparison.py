@@ -35,13 +35,13 @@ from recsys.cf.evaluation.translation import (
     json_value,
     metric_of,
 )
+from recsys.display import tables
 from recsys.errors import FileError, InputError, UnknownNameError
-from recsys.evaluation import tables
 from recsys.evaluation.result_files import run_facts
 from recsys.inputs.files import write_text
+from recsys.records.arrays import PerCase
 from recsys.stats.comparison_table import Options
 from recsys.stats.paired_comparison import compare_tables
-from recsys.types import PerCase
 
 ResultsByModel = Mapping[str, Mapping[str, Any]]
 _SIGNIFICANCE_MARKS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))

@@ -35,7 +35,7 @@ from recsys.inputs.ids import encode, ids_from_sequence
 from recsys.metrics.registry import Request
 from recsys.models.baselines import item_scores_of
 from recsys.models.rerankers import user_profiles as profiles_of
-from recsys.types import Vectors
+from recsys.records.arrays import Vectors
 
 _SIMILARITIES = {"cosine": "cosine", "euclidean": "bounded_euclidean", "jaccard": "jaccard"}
 Similarity = str | Callable[[Any, Any], float]

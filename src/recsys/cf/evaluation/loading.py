@@ -28,7 +28,7 @@ from recsys.inputs.files.matrices import read_arrays
 from recsys.models.baselines import training_counts
 from recsys.models.model_files import is_model_file
 from recsys.ranks.sources.factor_files import FactorPair, find_factors, in_order
-from recsys.types import Array, Interactions
+from recsys.records.arrays import Array, Interactions
 
 _ROW_NAMES = ("i_idx", "item", "item_ids", "product_ids")
 _SHOP_IDS = "product_ids"

@@ -31,7 +31,7 @@ from recsys.models.rerankers import blend, diversify, unit_rows
 from recsys.models.rerankers import user_profiles as profiles_of
 from recsys.ranks.ranked_truth import in_history
 from recsys.ranks.sources import Factors, Scores
-from recsys.types import Interactions
+from recsys.records.arrays import Interactions
 
 _POOL = 100
 

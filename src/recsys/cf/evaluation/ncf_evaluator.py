@@ -22,8 +22,8 @@ from recsys.inputs.files.ncf import NcfTest, read_ncf_files
 from recsys.metrics.registry import parse_all
 from recsys.ranks.ranked_truth import CountedTruth
 from recsys.ranks.sources.candidate_sets import read_candidates
+from recsys.records.arrays import cached_property
 from recsys.stats.sampled import METHODS, SampledEstimate, estimate_all
-from recsys.types import cached_property
 
 _CUTOFFS = (1, 5, 10, 20, 50)
 

@@ -33,8 +33,8 @@ from recsys.inputs.containers import as_array
 from recsys.inputs.ids import encode, ids_from_sequence
 from recsys.metrics.registry import Metric, Request
 from recsys.ranks.sources import Factors, Scores
-from recsys.stats.inference_results import is_number
-from recsys.types import Array, Interactions, Lists
+from recsys.records.arrays import Array, Interactions, Lists
+from recsys.records.checks import is_number
 
 USER, ITEM = "u_idx", "i_idx"
 STANDARD = ("recall", "ndcg", "precision", "map")

@@ -28,7 +28,7 @@ from recsys.errors import (
 )
 from recsys.inputs.files import write_bytes, write_text
 from recsys.inputs.files.formats import UNPACKED_RATIO, FileContent, most_unpacked
-from recsys.types import Array
+from recsys.records.arrays import Array
 
 __all__ = ["FrozensetDict", "OptimizationReport", "Qrels", "Report", "Run"]
 
@@ -443,7 +443,7 @@ class _Written(ABC):
         """What `to_table` shows."""
 
     def to_table(self) -> str:
-        from recsys.evaluation import tables
+        from recsys.display import tables
 
         return tables.text(self._columns())
 
@@ -521,7 +521,7 @@ class Report(_Written):
 
     def to_latex(self) -> str:
         """A LaTeX table; it needs the packages booktabs and graphicx."""
-        from recsys.evaluation.tables import latex_text
+        from recsys.display.tables import latex_text
 
         rounded = {
             model: {metric: round(value, self.rounding_digits) for metric, value in row.items()}

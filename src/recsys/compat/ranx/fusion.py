@@ -16,7 +16,7 @@ from recsys.compat.ranx.normalization import pool_of, run_of
 from recsys.errors import InputError, UnknownNameError
 from recsys.inputs.containers import read_interactions
 from recsys.ranks.fusion import FUSIONS, Fusion, JudgedPool, Pool, combine, find_fusion, log_odds
-from recsys.types import Float, Interactions
+from recsys.records.arrays import Float, Interactions
 
 # What ranx calls a method where it is not what it is called here.
 _RUN_NAMES = {"wsum": "weighted_sum"}

@@ -9,7 +9,7 @@ from recsys.compat.ranx import add_modules
 from recsys.compat.ranx.data_structures import Nested, Run, finite
 from recsys.inputs.containers import read_lists
 from recsys.ranks.fusion import Pool, find_normalisation, pool_runs
-from recsys.types import Ids, Lists
+from recsys.records.arrays import Ids, Lists
 
 __all__ = ["borda_norm", "max_norm", "min_max_norm", "rank_norm", "sum_norm", "zmuv_norm"]
 

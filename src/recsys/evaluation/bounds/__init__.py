@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from recsys.evaluation import tables
+from recsys.display import tables
 from recsys.metrics.registry import Request
 
 __all__ = ["Bounds", "Limits"]

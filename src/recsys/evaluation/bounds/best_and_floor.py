@@ -20,7 +20,7 @@ from recsys.metrics.readings import Reading
 from recsys.metrics.registry import Request
 from recsys.metrics.weights import discount_weights
 from recsys.ranks.ranked_truth import RankedTruth
-from recsys.types import Context, Float, Int, Interactions, Partial, PerCase
+from recsys.records.arrays import Context, Float, Int, Interactions, Partial, PerCase
 
 _RANDOM_LISTS = 30_000  # random lists drawn in all, within the limits per case below
 _MIN_DRAWS, _MAX_DRAWS = 3, 50

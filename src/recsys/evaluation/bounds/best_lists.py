@@ -31,7 +31,7 @@ from recsys.metrics.diversity import DISTANCES, WeightedRows, profile_entries, s
 from recsys.metrics.readings import Reading, sorted_unique
 from recsys.metrics.registry import Request, divide_or_zero
 from recsys.ranks.ranked_truth import MatchedTruth
-from recsys.types import Array, Bool, Float, Ids, Int, entries_of_cases
+from recsys.records.arrays import Array, Bool, Float, Ids, Int, entries_of_cases
 
 _SETS = 256  # the most frequent sets of labels that are considered
 _SHORTLIST = 96  # size of the shortlist for diverse lists, or four times the places if that is more

@@ -20,8 +20,7 @@ from recsys.kernels.keyed_random import id_keys, pair_keys
 from recsys.metrics.readings import Reading, sorted_unique
 from recsys.metrics.registry import Request
 from recsys.ranks.ranked_truth import CountedTruth, MatchedTruth, RankedTruth
-from recsys.splits.negatives import sample
-from recsys.types import (
+from recsys.records.arrays import (
     Array,
     Bool,
     Catalogue,
@@ -33,6 +32,7 @@ from recsys.types import (
     cached_property,
     entries_of_cases,
 )
+from recsys.splits.negatives import sample
 
 T = TypeVar("T")
 BLOCK = 1 << 22  # cells that are processed together

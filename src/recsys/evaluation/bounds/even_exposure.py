@@ -16,7 +16,7 @@ from recsys.evaluation.exposure import entry_weights, exposure_key
 from recsys.metrics.calibration import group_shares
 from recsys.metrics.catalogue import CatalogueReading
 from recsys.metrics.registry import Request, divide_or_zero
-from recsys.types import Array, Bool, Float, Int
+from recsys.records.arrays import Array, Bool, Float, Int
 
 _ROUNDS = 256
 _STEPS, _EFFORT = 2000, 3e7  # the most showings moved one by one, and entries inspected for that

@@ -20,7 +20,7 @@ from recsys.metrics.reference_lists import reference_frequency
 from recsys.metrics.registry import Request
 from recsys.metrics.weights import gains
 from recsys.ranks.ranked_truth import RankedTruth
-from recsys.types import Array, Float, Hits, Ids, Int, Shown
+from recsys.records.arrays import Array, Float, Hits, Ids, Int, Shown
 
 
 @dataclass(frozen=True, eq=False)

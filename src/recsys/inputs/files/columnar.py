@@ -17,7 +17,7 @@ from recsys.inputs.files.formats import FileContent, Format, ReadOptions, add_fo
 from recsys.inputs.files.text import locate_errors
 from recsys.inputs.frames import as_frame, detect_columns, find_columns
 from recsys.inputs.ids import IdKind, convert_ids, encode_strings
-from recsys.types import Interactions, Lists
+from recsys.records.arrays import Interactions, Lists
 
 # A function (column names) -> columns to read, or None for all.
 _Choice = Callable[[list[str]], list[str] | None]

@@ -29,7 +29,8 @@ from typing import Any, BinaryIO
 from recsys.errors import FileError, MissingFileError
 from recsys.inputs import read_interactions, read_lists
 from recsys.inputs.ids import IdKind
-from recsys.types import Interactions, Lists, Registry, cached_property
+from recsys.records.arrays import Interactions, Lists, cached_property
+from recsys.records.registry import Registry
 
 ROLES = {
     "lists": ("case", "user", "item", "score", "rank"),

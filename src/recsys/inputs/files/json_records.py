@@ -17,7 +17,7 @@ from recsys.inputs.containers import numbers_to_array
 from recsys.inputs.files.formats import FileContent, Format, ReadOptions, add_format, check_same_columns
 from recsys.inputs.files.text import TextTable, decode, first_lines, locate_errors, typed_table
 from recsys.inputs.frames import find_columns, first_repeated
-from recsys.types import Interactions, Lists
+from recsys.records.arrays import Interactions, Lists
 
 _EXPECTED = (
     'Expected {"user": ["item", …]}, {"user": {"item": score}}, a list of rows such as '

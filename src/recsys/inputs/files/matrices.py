@@ -17,7 +17,7 @@ from numpy.lib.format import MAGIC_PREFIX, read_array_header_1_0, read_array_hea
 
 from recsys.errors import FileError, MissingFileError, needs_extra
 from recsys.inputs.files.formats import LONGEST_PATH, UNPACKED_RATIO, is_unpacked_too_large, read_text_file
-from recsys.types import Array
+from recsys.records.arrays import Array
 
 SUFFIXES = (".npy", ".npz", ".safetensors", ".pt", ".pth")
 _FORMATS_HINT = (

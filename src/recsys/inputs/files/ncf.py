@@ -22,7 +22,7 @@ from recsys.inputs.files.atomic_write import write_text
 from recsys.inputs.files.formats import open_file
 from recsys.inputs.files.text import decode
 from recsys.inputs.frames import ROLES
-from recsys.types import Array, Int
+from recsys.records.arrays import Array, Int
 
 _COLUMN_NAMES = {
     "user": ROLES["user"],

@@ -26,7 +26,7 @@ from recsys.inputs.files.formats import (
 )
 from recsys.inputs.frames import as_frame
 from recsys.inputs.ids import ID_KINDS, IdKind
-from recsys.types import Interactions, Lists
+from recsys.records.arrays import Interactions, Lists
 
 
 @overload

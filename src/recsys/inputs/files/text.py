@@ -33,7 +33,7 @@ from recsys.inputs.frames import (
 )
 from recsys.inputs.ids import IdKind, convert_ids, encode_strings
 from recsys.inputs.rows import WHOLE_NUMBER, Rows, to_interactions, to_lists
-from recsys.types import Array, Codes, Float, Ids, Interactions, Lists
+from recsys.records.arrays import Array, Codes, Float, Ids, Interactions, Lists
 
 _RECBOLE_NAMES = {
     "user": "user_id", "item": "item_id", "score": "score", "grade": "rating", "time": "timestamp",

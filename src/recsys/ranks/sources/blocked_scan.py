@@ -23,7 +23,7 @@ from recsys import kernels
 from recsys.kernels.backend import as_per_item, block_magnitude, check_overflow, float_type
 from recsys.ranks.shards import best_entries
 from recsys.ranks.sources.source import Csr, check_memory
-from recsys.types import Array, Bool, Codes, Float, Int
+from recsys.records.arrays import Array, Bool, Codes, Float, Int
 
 Candidates = tuple[Csr | None, Csr | None]
 

@@ -17,7 +17,7 @@ from recsys.errors import InputError, came_as, check_choice
 from recsys.inputs.containers import as_array
 from recsys.inputs.ids import encode_ints
 from recsys.ranks.ranked_truth import CountedTruth
-from recsys.types import Array, Bool, Ids, Int, Interactions, cached_property, positions
+from recsys.records.arrays import Array, Bool, Ids, Int, Interactions, cached_property, positions
 
 Scorer = Callable[[Int, Int], Array]
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from recsys.errors import FileError, InputError, MissingFileError, SwappedFactorsWarning, warn
 from recsys.inputs.files.matrices import SUFFIXES, read_arrays, read_facts
-from recsys.types import Array, Ids, Interactions
+from recsys.records.arrays import Array, Ids, Interactions
 
 _NAMES = {
     "user": re.compile(

@@ -21,7 +21,7 @@ from recsys.inputs.ids import IdKind, ids_of_texts
 from recsys.ranks.ranked_truth import CountedTruth
 from recsys.ranks.sources.factor_files import pick_matrix
 from recsys.ranks.sources.source import IdRows, RankingOptions, UsersByItems
-from recsys.types import Array, Codes, Ids, Int, Interactions, Lists, count_entries
+from recsys.records.arrays import Array, Codes, Ids, Int, Interactions, Lists, count_entries
 
 if TYPE_CHECKING:
     from recsys.ranks.sources.blocked_scan import RowReader

@@ -26,7 +26,7 @@ from recsys.inputs.ids import refuse_meta
 from recsys.ranks.sources.factors import Factors
 from recsys.ranks.sources.scores import Scores
 from recsys.ranks.sources.source import read_row_ids
-from recsys.types import Array, Int
+from recsys.records.arrays import Array, Int
 
 _COUNT_PARAMETERS = ("k", "n", "N", "top_k", "topk", "top_n", "n_items", "num_items", "n_recommendations")
 _ANY_NUMBER = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)

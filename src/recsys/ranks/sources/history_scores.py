@@ -10,7 +10,7 @@ import numpy as np
 
 from recsys.errors import InputError
 from recsys.ranks.sources.scores import Scores
-from recsys.types import Array, Int
+from recsys.records.arrays import Array, Int
 
 
 class HistoryScores(Scores):

@@ -15,7 +15,7 @@ import numpy as np
 from recsys.errors import InputError
 from recsys.ranks.sources.factors import Factors
 from recsys.ranks.sources.scores import Scores
-from recsys.types import Array, Int
+from recsys.records.arrays import Array, Int
 
 FACTOR_NETWORKS = ("mf", "biased_mf", "gmf")
 NETWORK_KINDS = (*FACTOR_NETWORKS, "mlp", "neumf")

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from recsys.inputs.ids import ids_from_sequence
-from recsys.kernels.keyed_random import GOLDEN_RATIO, Keys, check_seed, mix_bits, unit_floats, unit_keys
+from recsys.kernels.keyed_random import GOLDEN_RATIO, Keys, mix_bits, unit_floats, unit_keys
 from recsys.ranks.sources.scores import Scores
-from recsys.types import Array, Float, Int
+from recsys.records.arrays import Array, Float, Int
+from recsys.records.checks import check_seed
 
 
 class RandomScores(Scores):

@@ -17,7 +17,7 @@ from recsys.kernels import ScanResult, place_beyond, rank_scores
 from recsys.ranks.ranked_truth import CountedTruth
 from recsys.ranks.sources.factors import as_matrix
 from recsys.ranks.sources.source import Csr, IdRows, RankingOptions, UsersByItems, check_memory
-from recsys.types import Array, Bool, Ids, Int, Interactions, Lists, cached_property, positions
+from recsys.records.arrays import Array, Bool, Ids, Int, Interactions, Lists, cached_property, positions
 
 _BLOCK_BYTES = 64 << 20
 _SCORE_BYTES = 16

@@ -21,7 +21,7 @@ from recsys.errors import IdTypeError, InputError
 from recsys.inputs.containers import as_array
 from recsys.inputs.ids import encode, ids_to_array
 from recsys.ranks.ranked_truth import CountedTruth
-from recsys.types import (
+from recsys.records.arrays import (
     Array,
     Bool,
     Codes,

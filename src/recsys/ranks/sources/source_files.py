@@ -27,7 +27,7 @@ from recsys.ranks.sources.factors import Factors, row_ids
 from recsys.ranks.sources.history_scores import HistoryScores
 from recsys.ranks.sources.random_scores import RandomScores
 from recsys.ranks.sources.scores import Scores
-from recsys.types import Array, Interactions
+from recsys.records.arrays import Array, Interactions
 
 _DESCRIPTION = "recsys"
 _FORMAT = 1

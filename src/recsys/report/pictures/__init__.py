@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from recsys.errors import InputError
+from recsys.records.registry import Registry
 from recsys.report import style
 from recsys.report.pictures.vocabulary import (
     Axis,
@@ -39,7 +40,6 @@ from recsys.report.pictures.vocabulary import (
     text_width,
     value_rows,
 )
-from recsys.types import Registry
 
 __all__ = ["PICTURES", "Axis", "Mark", "Panel", "Picture", "Series", "drawn_by", "picture"]
 Describe = Callable[..., Picture]

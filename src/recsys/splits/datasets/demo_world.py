@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.random import Generator, SeedSequence, default_rng
 
-from recsys.types import Array, Float
+from recsys.records.arrays import Array, Float
 
 N_USERS, N_ITEMS, N_TRAITS, N_DIMENSIONS = 600, 400, 8, 16
 _START, _YEAR = 1_704_067_200, 365 * 86_400

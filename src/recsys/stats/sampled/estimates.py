@@ -34,15 +34,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recsys.errors import InputError, UnknownNameError, came_as, check_choice
-from recsys.kernels.keyed_random import check_seed
-from recsys.stats.inference_results import (
-    check_choices,
-    check_confidence,
-    clip_interval,
-    is_number,
-    is_whole,
-    to_floats,
-)
+from recsys.records.arrays import Array, Float, Int
+from recsys.records.checks import check_choices, check_seed, is_number, is_whole, to_floats
+from recsys.stats.inference_results import check_confidence, clip_interval
 from recsys.stats.intervals import mean_interval
 from recsys.stats.rare_values import FEW
 from recsys.stats.sampled.sampled_ranks import (
@@ -59,7 +53,6 @@ from recsys.stats.sampled.sampled_ranks import (
     values_by_rank,
     whole_numbers,
 )
-from recsys.types import Array, Float, Int
 
 METHODS = ("uncorrected", "rank", "cls", "bv", "mle")
 """The names that `method=` of `estimate` takes."""

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recsys.errors import InputError, check_choice
-from recsys.stats.inference_results import is_number
+from recsys.records.arrays import Float, Int
+from recsys.records.checks import is_number
 from recsys.stats.sampled.estimates import (
     METHODS,
     RankDistribution,
@@ -33,7 +34,6 @@ from recsys.stats.sampled.sampled_ranks import (
     values_by_rank,
     whole_numbers,
 )
-from recsys.types import Float, Int
 
 _CORRECTIONS = (
     ("cls", 0.01, "uniform"),

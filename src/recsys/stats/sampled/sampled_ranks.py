@@ -23,9 +23,9 @@ from recsys.conventions.decisions import Conventions, Discount, Gain
 from recsys.errors import CutoffError, InputError, NotDefinedError, came_as, check_choice
 from recsys.metrics import Metric, Terms, lookup
 from recsys.metrics.readings import Reading
-from recsys.stats.inference_results import is_number, to_floats
+from recsys.records.arrays import Array, Context, Float, Hits, Int, cached_property
+from recsys.records.checks import is_number, to_floats
 from recsys.stats.pairing import check_per_case
-from recsys.types import Array, Context, Float, Hits, Int, cached_property
 
 PRIORS = ("uniform", "log")
 _N_SINGLE_RANKS = 256

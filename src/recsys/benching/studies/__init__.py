@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recsys.cli.studies.setting import (
+from recsys.benching.studies.setting import (
     CONVENTIONS,
     ERRORS,
     LEARNED,
@@ -32,15 +32,15 @@ from recsys.cli.studies.setting import (
     train_model,
 )
 from recsys.comparison.compare import compare
+from recsys.display import tables
 from recsys.errors import UnknownNameError
-from recsys.evaluation import tables
 from recsys.evaluation.evaluate import evaluate
 from recsys.inputs.files import write_text
 from recsys.metrics.registry import Request
 from recsys.ranks.sources import Scores
+from recsys.records.arrays import Array, Float
 from recsys.report import figures
 from recsys.splits import global_temporal, per_user_ratio, random_ratio
-from recsys.types import Array, Float
 
 __all__ = ["STUDIES", "Setting", "Study", "run_study", "setting_of"]
 

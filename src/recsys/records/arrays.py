@@ -15,7 +15,6 @@ from typing import Any, Generic, TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
-from recsys import Registry as Registry  # noqa: PLC0414 - a name of this module too
 from recsys.errors import IdTypeError, InputError, NoRowsError
 
 Int = npt.NDArray[np.int64]

@@ -9,8 +9,8 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from recsys.cli.bench_plan import BenchPlan
-from recsys.evaluation.tables import UNPRINTABLE
+from recsys.benching.bench_plan import BenchPlan
+from recsys.display.tables import UNPRINTABLE
 from recsys.metrics.registry import metric_set, set_requests
 from recsys.models.trainable import TRAINABLE
 

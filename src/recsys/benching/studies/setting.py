@@ -24,7 +24,7 @@ from recsys.models import MF, BiasedMF, NeuMF
 from recsys.models.baselines import popularity
 from recsys.models.training import fit_ratings
 from recsys.ranks.sources import Factors, Scores
-from recsys.types import Array, Float, Int
+from recsys.records.arrays import Array, Float, Int
 
 RELEVANT_FROM = 4.0
 RANKING = ("precision@10", "ndcg@10")

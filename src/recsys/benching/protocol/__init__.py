@@ -24,6 +24,7 @@ from typing import Any, cast
 from recsys.comparison.compare import Comparison, compare
 from recsys.comparison.history import record
 from recsys.conventions.decisions import Conventions
+from recsys.display import tables
 from recsys.errors import (
     FileError,
     InputError,
@@ -32,7 +33,6 @@ from recsys.errors import (
     RecsysError,
     UnknownNameError,
 )
-from recsys.evaluation import tables
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.result_files import run_facts
 from recsys.evaluation.results import Evaluation
@@ -42,8 +42,8 @@ from recsys.inputs.files.formats import file_sha256, files_of, is_glob, read_tex
 from recsys.metrics.registry import Request, parse_all
 from recsys.ranks.ranked_truth import without_history
 from recsys.ranks.sources import is_model_path
+from recsys.records.arrays import Interactions, Lists, cached_property
 from recsys.stats.aggregates import Aggregate
-from recsys.types import Interactions, Lists, cached_property
 
 __all__ = ["Outcome", "Protocol", "input_digests", "read_protocol", "run_protocol"]
 
@@ -175,7 +175,7 @@ def _check_schema(file: Path, text: str, content: dict[str, Any]) -> None:
         from jsonschema import Draft202012Validator
     except ImportError as error:
         raise MissingExtraError("jsonschema", "cli", "Checking a protocol") from error
-    schema = json.loads(files("recsys.cli.protocol").joinpath("schema.json").read_text(encoding="utf-8"))
+    schema = json.loads(files("recsys.benching.protocol").joinpath("schema.json").read_text(encoding="utf-8"))
     errors = sorted(Draft202012Validator(schema).iter_errors(content), key=lambda e: list(map(str, e.path)))
     if not errors:
         return
@@ -389,7 +389,7 @@ def run_protocol(
         page = protocol.at(report)
     _refuse_to_overwrite(protocol, folder, page)
     say("reading and splitting")
-    from recsys.cli.bench_plan import with_ids_of, words_on_missing_lists
+    from recsys.benching.bench_plan import with_ids_of, words_on_missing_lists
 
     train, test, history = _read_data(protocol, say)
     _check_relevance(protocol, test)
@@ -473,7 +473,7 @@ def _read_data(
     reading = {"ids": "str", **{name: data[name] for name in ("ids", "format", "encoding") if name in data}}
     every_row = relevance.get("every_row", False)
     if data.get("reading") == "bench":
-        from recsys.cli.bench_plan import make_plan, read_events
+        from recsys.benching.bench_plan import make_plan, read_events
 
         rows = read_events(protocol.at(data["interactions"]), columns=columns or None, **reading)
         with protocol.errors_at("split"):
@@ -492,7 +492,7 @@ def _read_data(
         return read.get("train"), read["test"], read.get("train")
     import pandas as pd
 
-    from recsys.cli.bench_plan import describe_repeats, first_of_pairs
+    from recsys.benching.bench_plan import describe_repeats, first_of_pairs
     from recsys.inputs import read_interactions
     from recsys.inputs.frames import as_frame
     from recsys.splits import Split, split

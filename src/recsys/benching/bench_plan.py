@@ -23,10 +23,10 @@ from recsys.inputs.files.reader import read_table
 from recsys.inputs.frames import as_frame, column_array, detect_columns, find_columns
 from recsys.inputs.ids import convert_ids
 from recsys.inputs.timestamps import Clock
+from recsys.records.arrays import Array, Bool, Ids, Int, Interactions, Lists
 from recsys.splits import Split, split
 from recsys.splits.split_result import format_count
 from recsys.splits.split_table import FrameTable
-from recsys.types import Array, Bool, Ids, Int, Interactions, Lists
 
 _ROLES = {"user": "users", "item": "items", "time": "times", "grade": "ratings"}
 PARTS = ("train", "validation", "test")

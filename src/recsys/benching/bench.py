@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from recsys.audits import Audit, Finding, audit
-from recsys.cli.bench_plan import (
+from recsys.benching.bench_plan import (
     PARTS,
     BenchPlan,
     Remark,
@@ -32,23 +32,23 @@ from recsys.cli.bench_plan import (
 )
 from recsys.comparison.compare import Comparison, compare
 from recsys.conventions.decisions import Conventions
+from recsys.display import tables
 from recsys.errors import InputError, MissingExtraError, RecsysError, TieWarning, came_as, check_choice, hush
-from recsys.evaluation import tables
 from recsys.evaluation.cautions import Caution
 from recsys.evaluation.evaluate import evaluate, recommend
 from recsys.evaluation.result_files import run_facts
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.run import load_ranking
 from recsys.inputs.ids import ID_KINDS, IdKind
-from recsys.kernels.keyed_random import check_seed
 from recsys.metrics.registry import Request, metric_set, set_requests
 from recsys.models.model_files import fingerprint
 from recsys.models.trainable import TRAINABLE, Trainable, tune
 from recsys.ranks.ranked_truth import without_history
+from recsys.records.arrays import Interactions, Lists, cached_property
+from recsys.records.checks import check_choices, check_seed, is_number, is_whole
 from recsys.report.decision import Decision, decide
 from recsys.report.report_data import ReportData, gather_report_data, verdict_word
-from recsys.stats.inference_results import check_choices, is_number, is_whole, notes_only
-from recsys.types import Interactions, Lists, cached_property
+from recsys.stats.inference_results import notes_only
 
 __all__ = ["Bench", "bench"]
 

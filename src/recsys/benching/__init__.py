@@ -1,0 +1,1 @@
+"""From a table of interactions to a decision: `bench`, protocol files and studies."""

@@ -1,0 +1,1 @@
+"""How results look: tables as text, HTML, Markdown, LaTeX and CSV, numbers and words."""

@@ -1,0 +1,69 @@
+"""Checks of plain arguments: one number, whole numbers, names, numbers in any arrangement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from recsys.errors import InputError, came_as, check_choice
+from recsys.records.arrays import Float
+
+
+def check_choices(what: str, values: Any, allowed: Iterable[str]) -> list[str]:
+    """A list of allowed names, from one name or several."""
+    names = tuple(allowed)
+    chosen = one_or_several(what, values, f"Name some of {', '.join(names)}.")
+    for value in chosen:
+        check_choice(what, value, names)
+    return chosen
+
+
+def one_or_several(what: str, values: Any, hint: str) -> list[Any]:
+    """A list of one text or of several; an error if it can be neither, such as a number or a matrix."""
+    if not isinstance(values, Iterable) or getattr(values, "ndim", 1) != 1:
+        raise came_as(f"{what}s", values, hint=hint)
+    return [values] if isinstance(values, str) else [*values]
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is one real number of Python or NumPy, and none that float64 cannot hold."""
+    if not isinstance(value, Real):
+        return False
+    try:
+        float(value)
+    except (OverflowError, TypeError):  # NumPy's timedelta64 is an integer that is no number
+        return False
+    return True
+
+
+def is_whole(value: object) -> bool:
+    """Whether a value is one whole number, of Python or NumPy."""
+    return isinstance(value, Integral)
+
+
+def to_floats(values: Any, what: str, hint: str | None = None) -> Float:
+    """Numbers in any arrangement as float64, NaN where masked; an error if something is no number.
+
+    >>> to_floats([[1, 2], [3, True]], "weights").tolist()
+    [[1.0, 2.0], [3.0, 1.0]]
+    """
+    try:
+        if isinstance(values, np.ma.MaskedArray):
+            values = np.ma.filled(values.astype(np.float64), np.nan)
+        array = np.asarray(values)
+        if array.dtype.kind not in "mMc":  # NumPy would turn dates into numbers
+            return array.astype(np.float64, copy=False)
+        why = f"they are {array.dtype}"
+    except Exception as error:  # noqa: BLE001 - tables and tensors have errors of their own
+        why = str(error).rstrip(".")
+    raise InputError(f"{what} must hold numbers: {why}.", hint=hint)
+
+
+def check_seed(seed: object) -> int:
+    """Return the seed as an int; an error if it is no whole number, which a manifest could not repeat."""
+    if isinstance(seed, bool | np.timedelta64) or not isinstance(seed, int | np.integer):
+        raise InputError(f"seed={seed!r} is not a whole number.", hint="Pass a number, such as seed=7.")
+    return int(seed)
