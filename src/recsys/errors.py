@@ -2,6 +2,7 @@
 
 Each one says what came, what was expected and what to do; the parts are also fields, so a program
 can read them. All errors derive from RecsysError and from the built-in a caller would expect.
+What to type is a `Fix` in the text, so that the command and protocol files word it for themselves.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from string import Formatter
+from typing import Any, ParamSpec, Self, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -25,6 +28,7 @@ __all__ = [
     "CutoffError",
     "DuplicateError",
     "FileError",
+    "Fix",
     "FloatIdWarning",
     "IdTypeError",
     "InputError",
@@ -35,6 +39,7 @@ __all__ = [
     "NoRowsError",
     "NotDefinedError",
     "OutOfBoundsError",
+    "Phrase",
     "ProtocolError",
     "RecsysDeprecationWarning",
     "RecsysError",
@@ -47,6 +52,7 @@ __all__ = [
     "hush",
     "verb",
     "warn",
+    "worded",
 ]
 
 # What a caller passed may be of any length; what is said about it may not.
@@ -56,6 +62,78 @@ _MOST_REMEMBERED = 1000  # warnings of one module that were shown already
 _CERTAINLY_SHORT = 600  # in a text of this length nothing between quotes is cut: it may be a sentence
 _LONG_WORD = re.compile(rf"\S{{{_LONGEST_VALUE},}}")
 _LONG_QUOTE = re.compile(rf"'[^']{{{_LONGEST_VALUE},}}'|\"[^\"]{{{_LONGEST_VALUE},}}\"")
+
+
+@dataclass(frozen=True)
+class Fix:
+    """What to type: a parameter of a function, with a value; `str` of it is the keyword argument in Python.
+
+    Args:
+        parameter: its name; "" means the function itself.
+        example: its value; `...` leaves it open, also within a dict.
+        of: the function, a public name of recsys; the decisions of the conventions count as parameters of
+            evaluate.
+
+    >>> print(Fix("ties", "best"), Fix("train"), Fix("columns", {"user": ...}), Fix("", of="explain"))
+    ties='best' train= columns={'user': ...} recsys.explain
+    """
+
+    parameter: str
+    example: Any = ...
+    of: str = "evaluate"
+
+    def __str__(self) -> str:
+        value = "" if self.example is ... else repr(self.example).replace("Ellipsis", "...")
+        return f"{self.parameter}={value}" if self.parameter else f"recsys.{self.of}"
+
+
+class Phrase(str):
+    """A text with fixes in it: their keywords in Python, and what another face of the library makes of them.
+
+    Args:
+        template: the text, with a place `{}` for each value, as `str.format` has them.
+        values: fixes, phrases, and whatever can be formatted; `named` are those of places with a name.
+
+    >>> text = Phrase("Pass {}, or {:.1f}.", Fix("ties", "best"), 0.25)
+    >>> text
+    "Pass ties='best', or 0.2."
+    >>> worded("Please: " + text, lambda fix: f"--{fix.parameter}")
+    'Please: Pass --ties, or 0.2.'
+    """
+
+    __slots__ = ("parts",)
+    parts: tuple[str | Fix, ...]
+
+    def __new__(cls, template: str, *values: object, **named: object) -> Self:
+        left, parts = iter(values), list[str | Fix]()
+        for text, name, form, conversion in Formatter().parse(template):
+            parts.append(text)
+            if name is not None:
+                value = named[name] if name else next(left)
+                if isinstance(value, Phrase):
+                    parts += value.parts
+                else:
+                    value = repr(value) if conversion == "r" else value
+                    parts.append(value if isinstance(value, Fix) else format(value, form or ""))
+        phrase = super().__new__(cls, _shorten("".join(map(str, parts))))
+        phrase.parts = tuple(parts)
+        return phrase
+
+    def __add__(self, other: str) -> Phrase:
+        return Phrase("{}{}", self, other)
+
+    def __radd__(self, other: str) -> Phrase:
+        return Phrase("{}{}", other, self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Phrase, ("{}" * len(self.parts), *self.parts)
+
+
+def worded(text: str, face: Callable[[Fix], str]) -> str:
+    """The text with its fixes in the words of a face, such as the options of the command."""
+    if not isinstance(text, Phrase):
+        return text
+    return _shorten("".join(face(part) if isinstance(part, Fix) else part for part in text.parts))
 
 
 class RecsysError(Exception):
@@ -96,12 +174,18 @@ class RecsysError(Exception):
         place = f" [{', '.join(where)}]" if where else ""
         return f"{self.message}{hint}{place}"
 
+    def word(self, face: Callable[[Fix], str]) -> None:
+        """Put the fixes in the message and the hint into the words of a face, for good."""
+        self.message, self.hint = worded(self.message, face), self.hint and worded(self.hint, face)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.message, self.__dict__.copy())
 
 
 def _shorten(text: str) -> str:
     """The text with long values in it cut in the middle, and itself if it is long for another reason."""
+    if isinstance(text, Phrase):
+        return text  # it was shortened when it was made
     for pattern, short in ((_LONG_WORD, _LONGEST_VALUE), (_LONG_QUOTE, _CERTAINLY_SHORT)):
         if len(text) > short:
             text = pattern.sub(lambda found: _cut(found.group(), _LONGEST_VALUE), text)
@@ -177,7 +261,8 @@ class UnknownNameError(RecsysError, ValueError):
         advice = f"Did you mean {suggestions}?" if near else f"Known: {', '.join(choices)}."
         parts = [advice] if choices else []
         shown = repr(name) if isinstance(name, str) else text
-        super().__init__(f"unknown {what} {shown}.", hint=" ".join([*parts, *([hint] if hint else [])]))
+        parts = [*parts, *([hint] if hint else [])]
+        super().__init__(f"unknown {what} {shown}.", hint=Phrase(" ".join(["{}"] * len(parts)), *parts))
         self.name = name
         self.near = near
 
@@ -203,8 +288,11 @@ class NoRowsError(NotDefinedError):
     def __init__(self, what: str = "this", why: str = "") -> None:
         super().__init__(
             f"{what} needs the values per user, and {why or 'they were not kept'}.",
-            hint=("Put that folder back, or evaluate" if why else "Evaluate")
-            + " again with per_user='folder/' (the command: --per-user-to folder/).",
+            hint=Phrase(
+                "{} again with {}.",
+                "Put that folder back, or evaluate" if why else "Evaluate",
+                Fix("per_user", "folder/"),
+            ),
         )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
 import traceback
 import warnings
@@ -16,20 +17,29 @@ from typing import Any
 
 import click
 
-from recsys.conventions.decisions import DECISIONS
+from recsys.conventions.decisions import DECISIONS, Conventions
 from recsys.errors import (
     ConventionError,
     CutoffError,
+    Fix,
     IdTypeError,
     MissingExtraError,
     NotDefinedError,
     OutOfBoundsError,
+    Phrase,
     RecsysError,
     UnknownNameError,
+    worded,
 )
 
 FAILED, USAGE, DATA, EXTRA, INTERNAL, INTERRUPTED, PIPE = 1, 2, 3, 4, 5, 130, 141
 _USAGE_ERRORS = (UnknownNameError, ConventionError, CutoffError, NotDefinedError)
+# Parameters whose option is not their own name with dashes, by function; None: they are for Python alone.
+OPTIONS: dict[tuple[str, str], str | None] = {
+    ("evaluate", "per_user"): "--per-user-to",
+    ("evaluate", "embeddings"): None,
+    ("split", "test"): "--test-share",
+}
 _DECISION_NAMES = "|".join([*DECISIONS, "relevant_from", "max_grade"])
 _OPTION_WORDING: tuple[tuple[str, str], ...] = (
     (r"columns=\{'(\w+)': \.\.\.\}", r"--\1 COLUMN"),
@@ -91,6 +101,9 @@ def in_protocol() -> Iterator[None]:
     try:
         yield
     except RecsysError as error:
+        from recsys.benching.protocol.keys import as_key
+
+        error.word(as_key)
         error.message, error.hint = (_reword(t, _SETTING_WORDING) for t in (error.message, error.hint or ""))
         raise _ReportedError(str(error), _exit_code(error)) from error
 
@@ -116,10 +129,10 @@ def exit_on_errors(*, debug: bool) -> Iterator[None]:
     except KeyboardInterrupt:
         _exit_with("interrupted.", INTERRUPTED, debug=debug)
     except RecsysError as error:
-        worded = isinstance(error, _ReportedError)
+        error.word(as_option)
         text = str(error)
         with suppress(MemoryError):  # the words of the library do, too
-            text = text if worded else as_options(text)
+            text = text if isinstance(error, _ReportedError) else as_options(text)
         if isinstance(error, IdTypeError) and "--ids" not in text:
             text += " --ids str or --ids int reads both files the same way."
         _exit_with(text, _exit_code(error), debug=debug)
@@ -141,7 +154,7 @@ def print_warnings(*, quiet: bool) -> Iterator[None]:
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         if not quiet:
-            note(as_options(str(message)), head="warning")
+            note(as_options(message if isinstance(message, str) else message.args[0]), head="warning")
 
     with warnings.catch_warnings():
         warnings.simplefilter("always")
@@ -165,7 +178,32 @@ def as_options(text: str) -> str:
     >>> as_options("Say which: columns={'user': 'uid'}, or use ties='best'.")
     'Say which: --user uid, or use --set ties=best.'
     """
-    return _reword(text, _OPTION_WORDING)
+    return worded(text, as_option) if isinstance(text, Phrase) else _reword(text, _OPTION_WORDING)
+
+
+def as_option(fix: Fix) -> str:
+    """What is typed in the command.
+
+    >>> print(as_option(Fix("ties", "best")), as_option(Fix("columns", {"user": ...})))
+    --set ties=best --user COLUMN
+    >>> print(as_option(Fix("test", 0.2, of="split")), as_option(Fix("", of="explain")))
+    --test-share 0.2 recsys explain
+    """
+    if not fix.parameter:
+        return f"recsys {fix.of}"
+    if fix.parameter == "columns" and isinstance(fix.example, dict):
+        return " ".join(f"--{name} {_typed(column) or 'COLUMN'}" for name, column in fix.example.items())
+    option = OPTIONS.get((fix.of, fix.parameter), f"--{fix.parameter.replace('_', '-')}")
+    if option is None:
+        return f"{fix} in Python"
+    if fix.of == "evaluate" and fix.parameter in Conventions.__dataclass_fields__:
+        return f"--set {fix.parameter}={_typed(fix.example)}"
+    return f"{option} {_typed(fix.example)}".rstrip()
+
+
+def _typed(value: Any) -> str:
+    """A value as it is typed in a shell; nothing for a flag and for one that is left open."""
+    return "" if value in (..., True) else "none" if value is None else shlex.quote(str(value))
 
 
 def _reword(text: str, wording: tuple[tuple[str, str], ...]) -> str:

@@ -17,10 +17,10 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, cast
 
+from recsys.benching.protocol.keys import read_schema
 from recsys.comparison.compare import Comparison, compare
 from recsys.comparison.history import record
 from recsys.conventions.decisions import Conventions
@@ -175,8 +175,9 @@ def _check_schema(file: Path, text: str, content: dict[str, Any]) -> None:
         from jsonschema import Draft202012Validator
     except ImportError as error:
         raise MissingExtraError("jsonschema", "cli", "Checking a protocol") from error
-    schema = json.loads(files("recsys.benching.protocol").joinpath("schema.json").read_text(encoding="utf-8"))
-    errors = sorted(Draft202012Validator(schema).iter_errors(content), key=lambda e: list(map(str, e.path)))
+    errors = sorted(
+        Draft202012Validator(read_schema()).iter_errors(content), key=lambda e: list(map(str, e.path))
+    )
     if not errors:
         return
     first, hint = errors[0], None

@@ -1,0 +1,59 @@
+"""What to type, in the words of a protocol file: its keys and the tables they belong to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from importlib.resources import files
+from typing import Any
+
+from recsys.conventions.decisions import Conventions
+from recsys.errors import Fix
+
+# Where the parameters of a function are set; of all others, where there is such a key.
+_TABLES = {"compare": ("compare",), "split": ("split",), "columns": ("data.columns", "models.NAME.columns")}
+_OTHER_TABLES = ("data", "candidates", "conventions", "metrics", "models.NAME")
+
+
+def read_schema() -> dict[str, Any]:
+    """Return the JSON schema of a protocol file."""
+    text = files("recsys.benching.protocol").joinpath("schema.json").read_text(encoding="utf-8")
+    schema: dict[str, Any] = json.loads(text)
+    return schema
+
+
+def as_key(fix: Fix) -> str:
+    """Word a fix as it is written in a protocol file.
+
+    >>> print(as_key(Fix("ties", "best")), as_key(Fix("train")), as_key(Fix("memory", "2GB")), sep="; ")
+    ties = "best" in [conventions]; train in [data]; memory='2GB' in Python
+    >>> print(as_key(Fix("columns", {"user": ...})))
+    user = "COLUMN" in [data.columns] or [models.NAME.columns]
+    """
+    if not fix.parameter:
+        return f"recsys {fix.of}"
+    written = {fix.parameter: fix.example}
+    if fix.parameter == "columns" and isinstance(fix.example, dict):
+        written = {name: "COLUMN" if column is ... else column for name, column in fix.example.items()}
+    keys = _keys()
+    own = _TABLES.get(fix.parameter) or _TABLES.get(fix.of, _OTHER_TABLES)
+    settings = []
+    for name, value in written.items():
+        tables = [f"[{table}]" for table in own if name in keys[table]]
+        if not tables:
+            return f"{fix} in Python"
+        setting = name if value in (..., None) else f"{name} = {json.dumps(value, ensure_ascii=False)}"
+        settings.append(f"{setting} in {' or '.join(tables)}")
+    return ", ".join(settings)
+
+
+def _keys() -> Mapping[str, Collection[str]]:
+    """The keys of each table of a protocol file, by its name."""
+    from recsys.splits import STRATEGIES
+
+    tables = read_schema()["properties"]
+    tables["models.NAME"] = tables["models"]["additionalProperties"]
+    tables |= {f"{name}.columns": tables[name]["properties"]["columns"] for name in ("data", "models.NAME")}
+    keys = {name: table.get("properties", {}) for name, table in tables.items()}
+    of_splits = {name for strategy in STRATEGIES.values() for name in strategy.parameters}
+    return keys | {"conventions": Conventions.__dataclass_fields__, "split": of_splits}
