@@ -16,7 +16,7 @@ import recsys
 from recsys.cli.app import VERBS, cli
 from recsys.cli.error_messages import as_options
 from recsys.conventions.presets import PRESETS
-from recsys.display import tables
+from recsys.display.text_tables import fitted
 from recsys.metrics import METRICS
 
 LISTS = "user_id,item_id,score\nann,a,0.9\nann,b,0.8\nann,c,0.7\nbob,b,0.9\nbob,d,0.1\n"
@@ -48,7 +48,7 @@ def test_evaluate_prints_what_the_library_prints(run, tmp_path):
         expected = recsys.evaluate(*frames, ["ndcg@2", "recall@2", "mrr"], cautions=cautions)
         result = run(*arguments, *options)
         assert (result.exit_code, result.stderr) == (0, "")
-        with tables.fitted(100, wording=as_options):
+        with fitted(100, wording=as_options):
             assert result.stdout == f"{expected.to_text(intervals=None)}\n"
 
 

@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 
 import recsys
-from recsys.display import tables
 from recsys.errors import ColumnError, InputError, MergeError, RecsysError, UnknownNameError
 
 LISTS = {"ann": ["a", "b"], "bob": ["b", "c"], "eve": ["c"]}
@@ -41,21 +40,6 @@ def test_all_groups_together_have_a_name_that_no_group_has():
     frame = result.to_frame()
     assert frame["group"].tolist() == ["(overall)", "", "overall"]
     assert frame["cases"].tolist() == [3, 1, 2]
-
-
-def test_names_in_tables_are_neither_markup_nor_commands():
-    bad = "![x](http://a.b)\x1b[31m\x9b\u202e\u2066\u200f|*"
-    columns = {bad: [bad, "plain"], "n": [1, 2]}
-    for shown in (
-        tables.text(columns),
-        tables.markdown(columns),
-        tables.latex(columns),
-        tables.html(columns, [bad]),
-    ):
-        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]", shown)
-    head, _, first, _ = tables.markdown(columns).splitlines()
-    assert head.startswith("| \\!\\[x\\](http:\u200b//a.b)\\[31m\\|\\* |")
-    assert first.startswith("| \\!\\[x\\](http:\u200b//a.b)\\[31m\\|\\* |")
 
 
 def test_groups_of_another_type_stay_apart_in_json():
@@ -172,15 +156,6 @@ def test_errors_name_ids_that_were_given():
         recsys.evaluate({1: [7]}, {1: ["x"]}, ["mrr"])
 
 
-def test_latex_escapes_every_special_sign():
-    from recsys.display import tables
-
-    made = tables.latex({"model": [r"a\b~c^d<e>f|g&h%i$j#k_l{m}"], "value": [0.5]})
-    words = ("backslash", "asciitilde", "asciicircum", "less", "greater", "bar")
-    assert all(rf"\text{word}{{}}" in made for word in words)
-    assert r"\&h\%i\$j\#k\_l\{m\}" in made
-
-
 def test_one_is_counted_as_one():
     one = recsys.evaluate({1: [3, 3, 4]}, {1: {4}}, ["recall@3", "coverage@3"], catalogue=[3])
     first = ": each counts at its first place, and its repeats take places as misses"
@@ -189,18 +164,6 @@ def test_one_is_counted_as_one():
     assert "\n1 item listed more than once: each counts at all its places\n" in twice
     assert "catalogue: 1 item\n" in str(one)
     assert "catalogue: 3 items" in str(recsys.evaluate({1: [3, 4]}, {1: {5}}, ["coverage@3"]))
-
-
-def test_wide_signs_keep_columns_apart():
-    """A terminal draws CJK characters two columns wide and combining marks with no width."""
-    users = {u: [u] for u in range(4)}
-    groups = {0: "映画", 1: "映画", 2: "e\u0301te\u0301", 3: "abc"}
-    lines = str(recsys.evaluate(users, users, ["hit@1"], by=groups)).splitlines()
-    assert [line for line in lines if line.startswith(("映", "e\u0301", "abc"))] == [
-        "abc      hit@1   1.0000      1",
-        "e\u0301te\u0301      hit@1   1.0000      1",
-        "映画     hit@1   1.0000      2",
-    ]
 
 
 def test_lists_are_short_to_look_at_and_come_back_from_their_table():
@@ -233,15 +196,6 @@ def test_other_conventions_ask_for_the_highest_grade_again():
     asked = {"metrics": ["err@2", "ndcg@2"]}
     moved = recsys.evaluate(lists, truth, **asked).under("rectools")
     assert moved == recsys.evaluate(lists, truth, **asked, conventions="rectools")
-
-
-def test_rounding_below_zero_is_shown_as_zero():
-    assert [tables.format_cell(value) for value in (-1e-9, -0.0, -0.00006, float("nan"))] == [
-        "0.0000",
-        "0.0000",
-        "-0.0001",
-        "n/a",
-    ]
 
 
 class Tracker:
@@ -341,3 +295,39 @@ def test_groups_without_a_value_have_no_gap():
     gap = result.gaps()["ndcg@2"]
     assert (gap.best, gap.worst) == (None, None)
     assert np.isnan([gap.difference, gap.ratio]).all()
+
+
+def test_a_user_with_several_cases_is_counted_in_cases_and_a_frame_keeps_its_names():
+    truth, lists = {1: {3}, 2: {4}, 3: {5}}, {1: [3], 2: [5], 3: [5]}
+    by_user = recsys.evaluate(lists, truth, ["mrr"])
+    by_case = recsys.evaluate(lists, truth, ["mrr"], clusters={1: "ann", 2: "ann", 3: "bob"})
+    assert "users" in str(by_user).split("\n")[0]
+    assert "cases" in str(by_case).split("\n")[0]
+    assert [list(each.to_frame()) for each in (by_user, by_case)] == [["metric", "value", "cases"]] * 2
+
+
+def test_a_value_has_no_interval_where_only_rows_could_tell(monkeypatch):
+    result = recsys.evaluate(
+        {u: [u % 20, u % 7] for u in range(400)}, {u: {u % 7} for u in range(400)}, ["hit@2", "mrr"]
+    )
+    whole = recsys.evaluation.results.Evaluation.intervals
+
+    def of_sums(self, *arguments, metrics=None, **keywords):
+        if "mrr" in metrics:
+            raise recsys.errors.NoRowsError("an interval over users whose cases lie in several pieces")
+        return whole(self, *arguments, metrics=metrics, **keywords)
+
+    monkeypatch.setattr(recsys.evaluation.results.Evaluation, "intervals", of_sums)
+    text = result.to_text(intervals=True)
+    assert "no interval of mrr: the values per user were not kept" in text
+    assert re.search(r"^hit@2 +\d\.\d{4}  \[", text, re.MULTILINE)
+
+
+def test_the_note_says_what_was_done_with_users_without_lists_or_truth():
+    lists, truth = {"u": ["a"], "v": ["a"]}, {"u": {"a": 1}, "v": {"a": 0}, "w": {"a": 1}}
+    for rules, words in (
+        ({}, "1 without relevant items (left out), 1 without recommendations (count as an empty list)"),
+        ({"no_truth": "zero", "no_list": "skip"}, "(count as 0), 1 without recommendations (left out)"),
+        ({"no_truth": "unjudged"}, "(left out if nothing is judged, else count as 0)"),
+    ):
+        assert words in str(recsys.evaluate(lists, truth, "ndcg@1", conventions=rules))

@@ -30,9 +30,9 @@ class FailureCases:
     summary: dict[str, float]
 
     def __repr__(self) -> str:
-        from recsys.display import tables
+        from recsys.display.text_tables import text_table
 
-        lines = tables.text({"what": list(self.summary), "value": list(self.summary.values())})
+        lines = text_table({"what": list(self.summary), "value": list(self.summary.values())})
         return f"{lines}\n\nworst users\n{self.worst.to_string()}"
 
 

@@ -7,7 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from recsys.display import tables
+from recsys.display.exports import frame_of
+from recsys.display.markup import markdown_table
+from recsys.display.notebook_html import notebook_table
+from recsys.display.number_words import count_with_noun
+from recsys.display.text_tables import note_text
 from recsys.errors import check_choice
 from recsys.records.arrays import json_value
 
@@ -110,10 +114,10 @@ class Audit(Sequence[Finding]):
 
     def to_frame(self, kind: str = "pandas") -> Any:
         """severity, name, area, count, message, examples, todo as a pandas, polars or arrow table."""
-        return tables.frame(self._columns(), kind)
+        return frame_of(self._columns(), kind)
 
     def to_markdown(self) -> str:
-        return tables.markdown(self._shown_columns())
+        return markdown_table(self._shown_columns())
 
     def _columns(self) -> dict[str, list[Any]]:
         names = ("severity", "name", "area", "count", "message", "examples", "todo")
@@ -129,7 +133,7 @@ class Audit(Sequence[Finding]):
         counts = {s: sum(f.severity == s for f in self.findings) for s in SEVERITIES}
         totals = ", ".join(f"{n} {s}{'' if n == 1 or s == 'info' else 's'}" for s, n in counts.items() if n)
         verdict = "passed" if self.passed else "failed"
-        n_checks = tables.count_with_noun(len(self.checked), "check|checks")
+        n_checks = count_with_noun(len(self.checked), "check|checks")
         return f"audit {verdict}: {totals or 'nothing found'} ({n_checks})"
 
     def __repr__(self) -> str:
@@ -147,7 +151,7 @@ class Audit(Sequence[Finding]):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return tables.html(self._shown_columns(), [self._summary()])
+        return notebook_table(self._shown_columns(), [self._summary()])
 
 
 def _format_examples(examples: Sequence[Any]) -> str:
@@ -160,4 +164,4 @@ def _format_examples(examples: Sequence[Any]) -> str:
 
 def _wrap(text: str) -> str:
     """Indented lines for a terminal, without control characters."""
-    return tables.note_text(text, indent="  ", width=100)
+    return note_text(text, indent="  ", width=100)

@@ -32,7 +32,11 @@ from recsys.benching.bench_plan import (
 )
 from recsys.comparison.compare import Comparison, compare
 from recsys.conventions.decisions import Conventions
-from recsys.display import tables
+from recsys.display.cells import Columns
+from recsys.display.notebook_html import notebook_card
+from recsys.display.number_words import count_with_noun
+from recsys.display.tabled import Tabled
+from recsys.display.text_tables import note_text
 from recsys.errors import InputError, MissingExtraError, RecsysError, TieWarning, came_as, check_choice, hush
 from recsys.evaluation.cautions import Caution
 from recsys.evaluation.evaluate import evaluate, recommend
@@ -69,11 +73,11 @@ class Training:
 
     def __str__(self) -> str:
         settings = ", ".join(f"{name}={value}" for name, value in self.settings.items())
-        return f"{settings or 'as they are'} (of {tables.count_with_noun(self.trials, 'trial|trials')})"
+        return f"{settings or 'as they are'} (of {count_with_noun(self.trials, 'trial|trials')})"
 
 
 @dataclass(eq=False, repr=False)
-class Bench(tables.Tabled):
+class Bench(Tabled):
     """What `bench` found: prints the decision, the models by merit, and how it came about.
 
     Attributes:
@@ -226,14 +230,14 @@ class Bench(tables.Tabled):
 
     def to_text(self) -> str:
         """The decision, the table and the notes below it."""
-        return "\n".join([*map(tables.note_text, self._decision_lines()), "", super().to_text()])
+        return "\n".join([*map(note_text, self._decision_lines()), "", super().to_text()])
 
     __repr__ = to_text
 
     def _repr_html_(self) -> str:
-        return tables.html_card(*self._decision_lines()) + super()._repr_html_()
+        return notebook_card(*self._decision_lines()) + super()._repr_html_()
 
-    def _columns(self) -> tables.Columns:
+    def _columns(self) -> Columns:
         data, requests = self._report_data, self.evaluations[self.best].requests
         columns: dict[str, list[Any]] = {"model": list(self.runs)}
         for name in (str(r) for r in requests if r.k == _K or str(r) == self.headline):
@@ -542,7 +546,7 @@ def _warnings(result: Bench, *, given: bool, has_split: bool) -> list[Remark]:
     remarks = []
     n_users = result.evaluations[result.best].n_cases.get(result.headline, _FEWEST_USERS)
     if n_users < _FEWEST_USERS:
-        words = tables.count_with_noun(n_users, "user|users")
+        words = count_with_noun(n_users, "user|users")
         sentence = f"{words} with something relevant in the test, too few to tell models apart."
         remarks.append(("Few users", sentence))
     if given and not has_split:

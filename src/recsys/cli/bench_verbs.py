@@ -211,14 +211,14 @@ def bench_command(
 
 def _write_parts(plan: BenchPlan, target: Path, *, quiet: bool) -> None:
     """Write the parts of the proposed split, and say what to do with them."""
-    from recsys.display import tables
+    from recsys.display.text_tables import note_text
     from recsys.splits import save
 
     save([] if plan.split is None else plan.split, target, ending=".csv")
     if quiet:
         return
     with screen():
-        click.echo("\n".join(tables.note_text(f"{head}: {line}") for head, line in plan.explain()))
+        click.echo("\n".join(note_text(f"{head}: {line}") for head, line in plan.explain()))
     click.echo(
         f"Written to {target}. Train your models on train.csv (and validation.csv in the end), then:\n"
         f"recsys bench --split {target} --models MINE…"

@@ -12,7 +12,7 @@ from typing import Any
 
 from recsys.comparison.compare import Comparison, compare
 from recsys.conventions.decisions import Conventions
-from recsys.display import tables
+from recsys.display.text_tables import note_text, text_page, text_table
 from recsys.errors import MissingExtraError
 from recsys.evaluation.evaluate import evaluate, recommend
 from recsys.evaluation.results import Evaluation
@@ -45,13 +45,13 @@ def demo_text(seed: int = 0) -> str:
     return "\n".join([
         _describe_world(world),
         "",
-        tables.text(by_model),
+        text_table(by_model),
         "",
         f"{n_users:,} users, conventions: {Conventions()}",
         "",
         f"The lists of {best}, unchanged, as other libraries would score them:",
         "",
-        tables.text(by_preset),
+        text_table(by_preset),
         "",
         "recsys conventions default rectools says which decisions differ.",
     ])  # fmt: skip
@@ -83,7 +83,7 @@ class Showcase:
         verdicts = {row.model: row.verdict for row in self.comparison or () if row.metric == _SHOWN[0]}
         columns["verdict"] = [verdicts.get(name, "baseline") for name in by_merit]
         notes = [f"verdict: on {_SHOWN[0]}, against {_BASELINE}", *self.left_out]
-        return "\n".join([tables.note_text(_describe_world(self.world)), "", tables.page(columns, notes)])
+        return "\n".join([note_text(_describe_world(self.world)), "", text_page(columns, notes)])
 
     def write(self, path: Path) -> Path:
         """Write the report and return its path."""

@@ -164,7 +164,7 @@ def print_warnings(*, quiet: bool) -> Iterator[None]:
 
 def note(text: str, *, head: str = "note") -> None:
     """Print one line on standard error that a terminal only shows; in colour unless piped or NO_COLOR."""
-    from recsys.display.tables import printable
+    from recsys.display.cells import printable
 
     colour = {"error": "red", "warning": "yellow", "caution": "yellow"}.get(head, "cyan")
     line = printable(text, " ")

@@ -63,7 +63,7 @@ def print_page(
 
     `wording` of its notes as in `screen`.
     """
-    from recsys.display import tables
+    from recsys.display.text_tables import within_screen
 
     if as_json:
         print_json(result.to_json())
@@ -72,7 +72,7 @@ def print_page(
         click.echo(result.to_markdown())
         return
     with screen(wording):
-        text = result.to_text() if hasattr(result, "to_text") else tables.within_screen(str(result))
+        text = result.to_text() if hasattr(result, "to_text") else within_screen(str(result))
         click.echo(text, err=err)
 
 
@@ -81,14 +81,14 @@ def screen(wording: Callable[[str], str] | None = None) -> AbstractContextManage
 
     `wording` says what is made of a note instead.
     """
-    from recsys.display import tables
+    from recsys.display.text_tables import fitted
 
     def as_command(note: str) -> str:
         return note if note.startswith("conventions: ") else as_options(note)
 
     width = max(shutil.get_terminal_size(fallback=(120, 24)).columns, 40)
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    return tables.fitted(width, colour=colour, wording=wording or as_command)
+    return fitted(width, colour=colour, wording=wording or as_command)
 
 
 def note_cautions(result: Any, *, quiet: bool) -> None:
@@ -99,7 +99,7 @@ def note_cautions(result: Any, *, quiet: bool) -> None:
 
 def print_json(text: str) -> None:
     """Print JSON; characters that a terminal would obey are escaped, so nothing is lost."""
-    from recsys.display.tables import UNPRINTABLE
+    from recsys.display.cells import UNPRINTABLE
 
     escaped = UNPRINTABLE.sub(lambda char: char[0] if char[0] == "\n" else f"\\u{ord(char[0]):04x}", text)
     click.echo(escaped)
@@ -107,7 +107,8 @@ def print_json(text: str) -> None:
 
 def print_csv(columns: Mapping[Any, Sequence[Any]], *, raw: bool = False) -> None:
     """Print columns as CSV; in a terminal without what the terminal would obey."""
-    from recsys.display.tables import csv_text, printable
+    from recsys.display.cells import printable
+    from recsys.display.exports import csv_text
 
     if sys.stdout.isatty():
         columns = {
@@ -119,10 +120,10 @@ def print_csv(columns: Mapping[Any, Sequence[Any]], *, raw: bool = False) -> Non
 
 def print_table(columns: Mapping[str, Sequence[Any]]) -> None:
     """Print columns as a table, within the width of the terminal."""
-    from recsys.display import tables
+    from recsys.display.text_tables import text_table
 
     with screen():
-        click.echo(tables.text(columns))
+        click.echo(text_table(columns))
 
 
 def check_target(
@@ -181,7 +182,7 @@ def progress_bar(what: str, *, quiet: bool) -> Iterator[Callable[..., None] | No
 
 def write_per_user(result: Any, path: Path, *, raw: bool) -> None:
     """Write one row per user, sorted by id; an empty cell means the user is not in that mean."""
-    from recsys.display.tables import csv_text
+    from recsys.display.exports import csv_text
     from recsys.inputs.files import write_bytes, write_text
     from recsys.inputs.files.columnar import parquet_bytes
 

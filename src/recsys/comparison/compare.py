@@ -24,7 +24,10 @@ from recsys.comparison.row_pieces import (
     row_pieces,
     why_in_memory,
 )
-from recsys.display import tables
+from recsys.display.cells import Columns
+from recsys.display.exports import frame_of
+from recsys.display.notebook_html import notebook_table
+from recsys.display.text_tables import text_page
 from recsys.errors import ColumnError, InputError, NoRowsError, NotDefinedError, UnknownNameError
 from recsys.evaluation.cautions import Caution, comparison_cautions, silenced_codes
 from recsys.evaluation.engine import summarise
@@ -211,7 +214,7 @@ class Comparison(Reported, Sequence[Row]):
 
     def to_frame(self, kind: str = "pandas") -> Any:
         """Every number of every row as a pandas, polars or arrow table."""
-        return tables.frame(number_columns(self.table), kind)
+        return frame_of(number_columns(self.table), kind)
 
     def to_json(self, *, indent: int | None = 2) -> str:
         columns = number_columns(self.table)
@@ -230,13 +233,13 @@ class Comparison(Reported, Sequence[Row]):
     def to_text(self) -> str:
         """The table metric by metric, the best model first, and the notes below it."""
         sections, columns = columns_by_metric(self.table)
-        return tables.page(columns, self._footnotes(), sections=self._marked(sections))
+        return text_page(columns, self._footnotes(), sections=self._marked(sections))
 
     __repr__ = to_text
 
     def _repr_html_(self) -> str:
         sections, columns = columns_by_metric(self.table)
-        return tables.html(columns, self._footnotes(), sections=self._marked(sections))
+        return notebook_table(columns, self._footnotes(), sections=self._marked(sections))
 
     def _ipython_key_completions_(self) -> list[Any]:
         """(model, metric) of every row; with the baseline where that does not name one row."""
@@ -244,7 +247,7 @@ class Comparison(Reported, Sequence[Row]):
         several = len(set(pairs)) < len(pairs)
         return [(r.model, r.baseline, r.metric) for r in self.rows] if several else pairs
 
-    def _columns(self) -> tables.Columns:
+    def _columns(self) -> Columns:
         columns = display_columns(self.table)
         return columns | {"metric": self._marked(columns["metric"])}
 

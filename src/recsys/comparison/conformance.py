@@ -16,7 +16,7 @@ from typing import Any, Literal
 from recsys.comparison.implementations import Answer, Function, Refusal, answers_of, check_tolerance
 from recsys.comparison.standard import TOLERANCE, VERSION, Vector, standard_metrics, vectors
 from recsys.conventions.decisions import DECISIONS
-from recsys.display.tables import Tabled
+from recsys.display.tabled import Tabled
 from recsys.errors import InputError, UnknownNameError, verb
 from recsys.metrics.registry import lookup, lookup_rating, split_names
 from recsys.records.checks import check_choices, one_or_several

@@ -13,7 +13,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from recsys.conventions.decisions import Conventions, describe
-from recsys.display.tables import format_cell
+from recsys.display.cells import format_cell
 from recsys.errors import InputError, TieWarning, hush
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.options import EvaluateKeywords

@@ -39,7 +39,9 @@ from recsys.comparison.row_pieces import (
     row_pieces,
     why_in_memory,
 )
-from recsys.display import tables
+from recsys.display.markup import markdown_table, markdown_text
+from recsys.display.number_words import count_with_noun
+from recsys.display.tabled import Tabled
 from recsys.errors import InputError, NoRowsError, NotDefinedError
 from recsys.evaluation.asked import refuse_other_question
 from recsys.evaluation.cautions import Caution, comparison_cautions
@@ -112,7 +114,7 @@ class GateCheck:
 
 
 @dataclass(frozen=True, repr=False)
-class Gate(tables.Tabled):
+class Gate(Tabled):
     """All checks; passed if every one of them is.
 
     `confidence` is that of all planned `looks` together, and this is look number `look` as far as is known.
@@ -142,7 +144,7 @@ class Gate(tables.Tabled):
         said = ["Every metric passes. Nothing has to be done."]
         if not self.passed:
             said = [
-                f"- **{tables.markdown_text(c.metric)}**: {tables.markdown_text(c.words)}. {c.advice}"
+                f"- **{markdown_text(c.metric)}**: {markdown_text(c.words)}. {c.advice}"
                 for c in self.checks
                 if not c.passed
             ]
@@ -162,10 +164,10 @@ class Gate(tables.Tabled):
         lines = [
             f"### Recommendation quality: {'passed' if self.passed else 'FAILED'}",
             *("", *said),
-            *("", tables.markdown(columns)),
-            *(f"\n**{tables.markdown_text(caution)}**" for caution in cautions),
+            *("", markdown_table(columns)),
+            *(f"\n**{markdown_text(caution)}**" for caution in cautions),
             *("", "<details><summary>How this was tested</summary>", ""),
-            *(f"- {tables.markdown_text(note)}" for note in notes),
+            *(f"- {markdown_text(note)}" for note in notes),
             *("", "</details>"),
         ]
         return "\n".join(lines)
@@ -195,7 +197,7 @@ class Gate(tables.Tabled):
 
     def _footnotes(self) -> list[str]:
         users = sorted({c.users for c in self.checks})
-        users_text = (f"{users[0]:,} to " if len(users) > 1 else "") + tables.count_with_noun(
+        users_text = (f"{users[0]:,} to " if len(users) > 1 else "") + count_with_noun(
             users[-1], "user|users"
         )
         planned = f", {100 * self.confidence:.4g}% over {self.looks} planned looks" if self.looks > 1 else ""
@@ -505,7 +507,7 @@ def _check_metric(shifted: Paired, demand: _Demand, means: _Means, bounds: tuple
     share_of_range = width / (high - low)
     needed = math.log(1.0 - confidence) / math.log1p(-share_of_range) if 1e-300 < share_of_range < 1 else 0.0
     if needed > means.users and not passed:
-        users = tables.count_with_noun(means.users, "user|users")
+        users = count_with_noun(means.users, "user|users")
         words = f"{demand.limit} is too narrow a margin for {users}: even identical lists need"
         notes = (f"{words} {math.ceil(needed):,}", *notes)
     if (

@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from recsys.comparison.row_pieces import folder_of
-from recsys.display import tables
+from recsys.display.exports import frame_of
+from recsys.display.number_words import count_with_noun
+from recsys.display.text_tables import note_text, text_table
 from recsys.errors import FileError, InputError
 from recsys.evaluation.asked import Asked, Content
 from recsys.evaluation.engine import is_aggregated
@@ -105,7 +107,7 @@ class ResultHistory(Sequence[Night]):
             more = "" if all(n.decisions == before for n in unlike) else "; some nights differ in other ways"
             text = (
                 f"the conventions are others since {since} ({differ}{more}), so "
-                f"{tables.count_with_noun(len(unlike), 'night|nights is|are')} shown and not compared"
+                f"{count_with_noun(len(unlike), 'night|nights is|are')} shown and not compared"
             )
             metrics.setdefault((name, text), []).append(metric)
         return [f"{name}: {', '.join(names)}: {text}" for (name, text), names in metrics.items()]
@@ -113,7 +115,7 @@ class ResultHistory(Sequence[Night]):
     def to_frame(self, kind: str = "pandas") -> Any:
         """One row per night, model and metric."""
         names = ("finished", "name", "metric", "value", "low", "high", "users", "path")
-        return tables.frame({name: [getattr(n, name) for n in self.nights] for name in names}, kind)
+        return frame_of({name: [getattr(n, name) for n in self.nights] for name in names}, kind)
 
     def to_json(self, *, indent: int | None = 2) -> str:
         moved = [
@@ -161,7 +163,7 @@ class ResultHistory(Sequence[Night]):
                 + ", ".join(counts[:3] + more)
             )
         lines += [*self.notes(), *(f"skipped: {message}" for message in self.skipped)]
-        return "\n".join([tables.text(columns), "", *map(tables.note_text, lines)])
+        return "\n".join([text_table(columns), "", *map(note_text, lines)])
 
 
 def history(

@@ -29,7 +29,9 @@ from recsys.comparison.implementations import (
 from recsys.comparison.probes import PROBES, VERSION, Probe, probes_for
 from recsys.conventions.decisions import DECISIONS, Conventions, describe
 from recsys.conventions.presets import PRESETS
-from recsys.display.tables import Tabled, count_with_noun, format_cell
+from recsys.display.cells import format_cell
+from recsys.display.number_words import count_with_noun
+from recsys.display.tabled import Tabled
 from recsys.errors import InputError, NotDefinedError, RecsysError, verb
 from recsys.evaluation.engine import measure, summarise
 from recsys.evaluation.options import EvaluationOptions

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recsys.display.tables import count_with_noun
+from recsys.display.number_words import count_with_noun
 from recsys.errors import FileError, InputError
 from recsys.inputs.files.formats import read_text_file
 from recsys.records.checks import is_number

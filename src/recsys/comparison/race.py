@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 from recsys.conventions.decisions import AnyConventions, Conventions
-from recsys.display.tables import Tabled, count_with_noun
+from recsys.display.number_words import count_with_noun
+from recsys.display.tabled import Tabled
 from recsys.errors import InputError, UnknownNameError
 from recsys.evaluation.asked import Asked
 from recsys.evaluation.cautions import comparison_cautions

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from recsys.display.tables import Tabled
+from recsys.display.tabled import Tabled
 from recsys.errors import ColumnError, InputError, UnknownNameError
 from recsys.inputs import read_interactions
 from recsys.inputs.frames import as_frame, encode_column, find_columns

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from recsys.conventions.decisions import Conventions
-from recsys.display.tables import count_with_noun
+from recsys.display.number_words import count_with_noun
 from recsys.records.arrays import Catalogue
 
 _TREATMENTS = {

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from recsys.conventions.decisions import AnyConventions, Conventions, relevant
-from recsys.display.tables import count_with_noun
+from recsys.display.number_words import count_with_noun
 from recsys.errors import InputError, TieWarning, TunedOnItselfWarning, came_as, hush, verb, warn
 from recsys.evaluation.digests import digest
 from recsys.evaluation.evaluate import evaluate

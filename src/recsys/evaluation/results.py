@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
-from recsys.display import tables
+from recsys.display.tabled import Tabled
 from recsys.errors import InputError, MergeError, NoRowsError, NotDefinedError, RecsysError
 from recsys.evaluation.engine import is_aggregated, merge, summarise
 from recsys.evaluation.exposure import catalogue_value, exposure_by_group, exposure_key
@@ -46,7 +46,7 @@ _QUICK_VALUES = 10_000_000  # of so many values the intervals are computed withi
 _OVERALL = object()  # the row of all groups together, which no label equals
 
 
-class Reported(tables.Tabled):
+class Reported(Tabled):
     """A result that reports are made of: an evaluation, or a comparison."""
 
     def report(self, path: str | os.PathLike[str], **options: Unpack[ReportOptions]) -> Path:
@@ -216,9 +216,11 @@ class Evaluation(Reported, Mapping[str, float]):
 
     def per_user_frame(self, kind: str = "pandas") -> Any:
         """Per-user values as a pandas (indexed by id), polars or arrow table."""
+        from recsys.display.exports import frame_of
+
         rows, name = self.per_case, "user" if self.per_case.clusters is None else "case"
         users = {} if rows.clusters is None else {"user": rows.clusters}
-        table = tables.frame({name: rows.ids, **users, **rows.columns}, kind)
+        table = frame_of({name: rows.ids, **users, **rows.columns}, kind)
         return table.set_index(name) if kind == "pandas" else table
 
     def values_of(self, metric: str) -> Float:
@@ -581,8 +583,10 @@ class Evaluation(Reported, Mapping[str, float]):
 
     def to_frame(self, kind: str = "pandas") -> Any:
         """metric, value and cases (with `by=` also group) as a pandas, polars or arrow table."""
+        from recsys.display.exports import frame_of
+
         columns = self._columns()
-        return tables.frame({"cases" if name == "users" else name: columns[name] for name in columns}, kind)
+        return frame_of({"cases" if name == "users" else name: columns[name] for name in columns}, kind)
 
     def to_text(self, *, intervals: bool | None = False) -> str:
         """The printed table, with groups under headings.
@@ -600,9 +604,11 @@ class Evaluation(Reported, Mapping[str, float]):
         60 users
         conventions: default
         """
+        from recsys.display.text_tables import text_page
+
         columns, notes = self._columns_with_intervals(intervals=intervals)
         sections = columns.pop("group", None)
-        return tables.page(columns, notes, sections=sections)
+        return text_page(columns, notes, sections=sections)
 
     def _columns_with_intervals(self, *, intervals: bool | None) -> tuple[dict[str, list[Any]], list[str]]:
         """The columns and the notes; with the intervals of the values of all users, see `to_text`."""
@@ -641,8 +647,10 @@ class Evaluation(Reported, Mapping[str, float]):
         return {name: columns[name] for name in names}, [*notes[:n_own], *told, *notes[n_own:]]
 
     def _repr_html_(self) -> str:
+        from recsys.display.notebook_html import notebook_table
+
         columns, notes = self._columns_with_intervals(intervals=None)
-        return tables.html(columns, notes, sections=columns.pop("group", None))
+        return notebook_table(columns, notes, sections=columns.pop("group", None))
 
     def _columns(self) -> dict[str, list[Any]]:
         """metric, value, users (cases where a user has several); with `by=` one block per group."""

@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
-from recsys.display import tables
+from recsys.display.cells import Columns
+from recsys.display.exports import frame_of
+from recsys.display.tabled import Tabled
 from recsys.errors import NoRowsError
 from recsys.evaluation.engine import is_aggregated
 from recsys.evaluation.exposure import N_GROUPS, catalogue_value, exposure_key
@@ -139,7 +141,7 @@ class _ExposureWithout:
         return self.counts.astype(np.float64) * exposure.unit
 
 
-class Intervals(tables.Tabled, Mapping[str, Estimate]):
+class Intervals(Tabled, Mapping[str, Estimate]):
     """{metric: value with standard error and interval}; prints as a table."""
 
     def __init__(self, estimates: Mapping[str, Estimate], *, notes: Sequence[str] = ()) -> None:
@@ -157,12 +159,12 @@ class Intervals(tables.Tabled, Mapping[str, Estimate]):
 
     def to_frame(self, kind: str = "pandas") -> Any:
         """metric, value, low, high, standard_error, method, n as a pandas, polars or arrow table."""
-        return tables.frame({**self._columns(), "standard_error": self._collect("standard_error")}, kind)
+        return frame_of({**self._columns(), "standard_error": self._collect("standard_error")}, kind)
 
     def _collect(self, name: str) -> list[Any]:
         return [getattr(found, name) for found in self.estimates.values()]
 
-    def _columns(self) -> tables.Columns:
+    def _columns(self) -> Columns:
         intervals = self._collect("interval")
         return {
             "metric": list(self.estimates),

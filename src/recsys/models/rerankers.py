@@ -393,9 +393,9 @@ class Sweep:
         return figures.tradeoff(points, x=other, y=self.accuracy, ax=ax)
 
     def __repr__(self) -> str:
-        from recsys.display import tables
+        from recsys.display.text_tables import text_table
 
-        return tables.text({str(name): self.frame[name].tolist() for name in self.frame})
+        return text_table({str(name): self.frame[name].tolist() for name in self.frame})
 
 
 def sweep(

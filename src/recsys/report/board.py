@@ -21,7 +21,8 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from recsys.comparison.history import Night, ResultHistory, decisions_of, result_paths
-from recsys.display import tables
+from recsys.display.cells import format_cell
+from recsys.display.number_words import count_with_noun
 from recsys.errors import InputError, RecsysError, came_as
 from recsys.evaluation.asked import Asked
 from recsys.evaluation.result_files import document_of, fingerprint
@@ -167,7 +168,7 @@ class _StoredRuns:
             for folder in sorted(place.iterdir()):
                 found = [] if not folder.is_dir() or folder in paths else [*folder.glob("*.json")]
                 if found:
-                    count = tables.count_with_noun(len(found), "JSON file|files")
+                    count = count_with_noun(len(found), "JSON file|files")
                     reason = f"a folder with {count}, which is not searched. Name it as well."
                     self._not_searched.append((folder.name, reason))
         return list(paths)
@@ -306,9 +307,9 @@ def board_html(
         "folder": folder,
     }  # fmt: skip
     facts = [
-        tables.count_with_noun(len(runs), "run|runs"),
-        tables.count_with_noun(len(names), "name|names"),
-        tables.count_with_noun(len(metrics), "metric|metrics"),
+        count_with_noun(len(runs), "run|runs"),
+        count_with_noun(len(names), "name|names"),
+        count_with_noun(len(metrics), "metric|metrics"),
     ]
     moments = [run.finished for run in runs if run.finished]
     if moments:
@@ -318,7 +319,7 @@ def board_html(
         {
             "run": run,
             "when": _day_and_time(run.finished),
-            "cells": [tables.format_cell(run.values[m]) if m in run.values else "" for m in metrics],
+            "cells": [format_cell(run.values[m]) if m in run.values else "" for m in metrics],
             "codes": [caution.rpartition("[")[2].rstrip("]") for caution in run.cautions],
         }
         for run in runs

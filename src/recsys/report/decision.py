@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from recsys.display import tables
+from recsys.display.number_words import count_with_noun
 from recsys.records.arrays import Ids
 from recsys.report.report_data import ReportData, verdict_word
 from recsys.report.section_numbers import (
@@ -120,7 +120,7 @@ def _over(data: ReportData) -> str:
         return ""
     n_runs = len(data.models[data.best])
     over = f"{f', the mean of {n_runs} runs,' if n_runs > 1 else ''} over "
-    over += tables.count_with_noun(n, data.case_noun)
+    over += count_with_noun(n, data.case_noun)
     if n_all <= n:
         return over
     why = "have nothing relevant" if n_all - n == first.counts.get("without_truth") else "have no value of it"
@@ -202,7 +202,7 @@ def correction_words(data: ReportData) -> str:
     names = {"max-t": "max-T", "bh": "Benjamini-Hochberg", "by": "Benjamini-Yekutieli"}
     metric = data.comparison.headline
     n = sum(row.metric == metric for row in data.comparison.rows)
-    over = tables.count_with_noun(n, "comparison|comparisons")
+    over = count_with_noun(n, "comparison|comparisons")
     return f"{names.get(name, name.title())} over {over} on {metric}"
 
 
@@ -240,7 +240,7 @@ def _trust(data: ReportData, n_cautions: int) -> Tile:
     counts = {s: sum(f["severity"] == s for f in data.findings) for s in ("error", "warning")}
     found = [f"{n} audit {word}{'s' if n > 1 else ''}" for word, n in counts.items() if n]
     parts = [", ".join(found)] if found else []
-    parts += [tables.count_with_noun(n_cautions, "caution|cautions")] if n_cautions else []
+    parts += [count_with_noun(n_cautions, "caution|cautions")] if n_cautions else []
     total = sum(counts.values()) + n_cautions
     named = [f["name"] for f in data.findings if f["severity"] in counts]
     nothing = "the audit found nothing" if data.findings else "nothing to be careful about"
@@ -412,7 +412,7 @@ def _other_groups(data: ReportData) -> Iterator[str]:
     if lines:
         more = f" and {len(lines) - _MOST_GROUPS_NAMED} more" if len(lines) > _MOST_GROUPS_NAMED else ""
         named = "; ".join(lines[:_MOST_GROUPS_NAMED])
-        over = tables.count_with_noun(len(group_rows(data, data.best)), "comparison|comparisons")
+        over = count_with_noun(len(group_rows(data, data.best)), "comparison|comparisons")
         where = f"in some groups another model is ahead of {data.best} ({named}{more})"
         yield f"Who your users are: {where}, by sign flips, Holm over {over} in groups."
 

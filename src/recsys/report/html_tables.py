@@ -14,7 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.display import tables
+from recsys.display.cells import format_cell
+from recsys.display.exports import csv_text
+from recsys.display.markup import latex_table, markdown_table
 from recsys.records.arrays import PValue, json_value
 from recsys.report import style
 
@@ -72,13 +74,13 @@ class HtmlTable:
         formatted = {n: [_format(v, self.formats.get(n)) for v in column] for n, column in columns.items()}
         records = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
         lines = ",\n".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in records)
-        csv = tables.csv_text(columns, zip(*columns.values(), strict=True))
+        csv = csv_text(columns, zip(*columns.values(), strict=True))
         contents = {"CSV": ("csv", "text/csv", csv)}
         if len(self.rows) <= _MOST_JSON_ROWS:
             contents["JSON"] = ("json", "application/json", f"[\n{lines}\n]\n")
         if len(self.rows) <= _MOST_TYPESET_ROWS:
-            contents["Markdown"] = ("md", "text/markdown", tables.markdown(formatted) + "\n")
-            contents["LaTeX"] = ("tex", "application/x-tex", tables.latex(formatted) + "\n")
+            contents["Markdown"] = ("md", "text/markdown", markdown_table(formatted) + "\n")
+            contents["LaTeX"] = ("tex", "application/x-tex", latex_table(formatted) + "\n")
         links = []
         for kind, (suffix, mime, text) in contents.items():
             encoded = base64.b64encode(text.encode()).decode("ascii")
@@ -146,13 +148,13 @@ def cell(value: Any, spec: str | None = None) -> Cell:
     if _is_number(value):
         key = float(f"{float(value):.6g}")
         return Cell("" if math.isnan(value) else str(_format(value, spec, for_page=True)), key)
-    return Cell(tables.format_cell(value))
+    return Cell(format_cell(value))
 
 
 def _format(value: Any, spec: str | None, *, for_page: bool = False) -> Any:
     """A value by a format specification ("p" is that of a p-value); without one, files keep the value."""
     if spec is None or value is None or isinstance(value, str):
-        return tables.format_cell(value) if for_page else ("" if value is None else value)
+        return format_cell(value) if for_page else ("" if value is None else value)
     if spec == "p":
         return f"{PValue(value):.2g}"
     return format(value, spec)

@@ -17,7 +17,9 @@ from typing import Any, NamedTuple, TypedDict
 import recsys
 from recsys.comparison.compare import Comparison
 from recsys.conventions.decisions import Conventions, describe
-from recsys.display import tables
+from recsys.display.cells import printable
+from recsys.display.markup import latex_text, markdown_text
+from recsys.display.number_words import count_with_noun
 from recsys.errors import FileError, InputError, NoRowsError, came_as
 from recsys.evaluation.footnotes import footnotes_of
 from recsys.evaluation.result_files import document_of, run_facts
@@ -113,24 +115,20 @@ class Methods:
 
     def __str__(self) -> str:
         short = {reference.key: reference.short for reference in self.cited}
-        return self._written(
-            tables.printable, lambda keys: f" ({'; '.join(short[key] for key in keys)})", "[{}]"
-        )
+        return self._written(printable, lambda keys: f" ({'; '.join(short[key] for key in keys)})", "[{}]")
 
     __repr__ = __str__
 
     def to_markdown(self) -> str:
         """Markdown with citations as Pandoc writes them, [@key], and the BibTeX below."""
         text = self._written(
-            tables.markdown_text, lambda keys: f" [{'; '.join(f'@{key}' for key in keys)}]", "**[{}]**"
+            markdown_text, lambda keys: f" [{'; '.join(f'@{key}' for key in keys)}]", "**[{}]**"
         )
         return f"{text}\n\n```bibtex\n{self.bibtex}```\n"
 
     def to_latex(self) -> str:
         r"""LaTeX with \cite{key}; the entries are in `bibtex`."""
-        return self._written(
-            tables.latex_text, lambda keys: rf"~\cite{{{','.join(keys)}}}", r"\textbf{{[{}]}}"
-        )
+        return self._written(latex_text, lambda keys: rf"~\cite{{{','.join(keys)}}}", r"\textbf{{[{}]}}")
 
     def write(self, path: str | os.PathLike[str]) -> list[Path]:
         """Write the paragraph as .md, .txt or .tex; beside .tex and .txt the BibTeX, with the ending .bib."""
@@ -279,9 +277,9 @@ def _size_words(evaluation: Evaluation) -> str:
     """How many users, cases and judged items, and who of them counts in no mean."""
     counts = evaluation.counts
     if "rows" in counts:
-        return f"{counts['rows']:,} ratings of {tables.count_with_noun(counts['cases'], 'user|users')}"
+        return f"{counts['rows']:,} ratings of {count_with_noun(counts['cases'], 'user|users')}"
     line = footnotes_of(counts, evaluation.conventions, {}, n_users=evaluation.n_users)[0]
-    judged = tables.count_with_noun(counts.get("judged", 0), "judged item|items")
+    judged = count_with_noun(counts.get("judged", 0), "judged item|items")
     return f"{judged} of {line}"
 
 
@@ -318,7 +316,7 @@ def _candidate_sentences(
                 for source in models[name].notes.get("catalogue_of", ())
             ]
             how = f" (those of {_enumerate(sources)})" if sources else ""
-            sizes[name] = tables.count_with_noun(one.n, "item|items") + how
+            sizes[name] = count_with_noun(one.n, "item|items") + how
         yield f"The catalogue has {_by_model(sizes)}."
 
 

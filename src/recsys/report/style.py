@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from recsys.display.tables import printable
+from recsys.display.cells import printable
 from recsys.errors import InputError
 from recsys.records.arrays import Array, Float
 

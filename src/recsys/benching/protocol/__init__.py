@@ -24,7 +24,8 @@ from recsys.benching.protocol.keys import read_schema
 from recsys.comparison.compare import Comparison, compare
 from recsys.comparison.history import record
 from recsys.conventions.decisions import Conventions
-from recsys.display import tables
+from recsys.display.cells import printable
+from recsys.display.text_tables import text_table
 from recsys.errors import (
     FileError,
     InputError,
@@ -335,7 +336,7 @@ class Outcome:
         metrics = list(next(iter(results.values())))
         columns: dict[str, list[Any]] = {"model": list(results)}
         columns |= {name: [result[name] for result in results.values()] for name in metrics}
-        parts = [tables.printable(self.protocol.title), "", tables.text(columns)]
+        parts = [printable(self.protocol.title), "", text_table(columns)]
         if self.comparison is not None:
             # It has the cautions of the models, too.
             return "\n".join([*parts, "", self.comparison.to_text(), *self.notes])

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from recsys.benching.bench_plan import BenchPlan
-from recsys.display.tables import UNPRINTABLE
+from recsys.display.cells import UNPRINTABLE
 from recsys.metrics.registry import metric_set, set_requests
 from recsys.models.trainable import TRAINABLE
 

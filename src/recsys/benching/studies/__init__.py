@@ -32,7 +32,8 @@ from recsys.benching.studies.setting import (
     train_model,
 )
 from recsys.comparison.compare import compare
-from recsys.display import tables
+from recsys.display.markup import markdown_table
+from recsys.display.text_tables import text_table
 from recsys.errors import UnknownNameError
 from recsys.evaluation.evaluate import evaluate
 from recsys.inputs.files import write_text
@@ -78,7 +79,7 @@ class Study:
     draw: Callable[[], Any]
 
     def __str__(self) -> str:
-        return "\n".join([self.question, *self.about, "", tables.text(self.table), "", *self.answer])
+        return "\n".join([self.question, *self.about, "", text_table(self.table), "", *self.answer])
 
     __repr__ = __str__
 
@@ -90,7 +91,7 @@ class Study:
         figures.save(self.draw(), picture)
         page = target / f"{self.name}.md"
         about = [f"- {line}" for line in self.about]
-        body = [f"# {self.question}", "", *about, "", tables.markdown(self.table), "", *self.answer, "",
+        body = [f"# {self.question}", "", *about, "", markdown_table(self.table), "", *self.answer, "",
                 f"![{self.question}]({picture.name})", ""]  # fmt: skip
         write_text(page, "\n".join(body))
         return page, picture

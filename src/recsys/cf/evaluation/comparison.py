@@ -35,7 +35,8 @@ from recsys.cf.evaluation.translation import (
     json_value,
     metric_of,
 )
-from recsys.display import tables
+from recsys.display.exports import csv_text
+from recsys.display.markup import latex_table, markdown_table, markdown_text
 from recsys.errors import FileError, InputError, UnknownNameError
 from recsys.evaluation.result_files import run_facts
 from recsys.inputs.files import write_text
@@ -373,11 +374,11 @@ class ReportGenerator:
     ) -> Path:
         """Write a pipe table under a title, and the gains over the baselines among the results."""
         heading = "Evaluation summary" if title is None else title
-        parts = [f"# {heading}", tables.markdown(self._formatted_columns())]
+        parts = [f"# {heading}", markdown_table(self._formatted_columns())]
         gains, tested = self._gain_rows()
         if gains:
             columns = {name: _cells((row.get(name) for row in gains), metric=True) for name in gains[0]}
-            parts += ["## Gains over baselines", tables.markdown(columns)]
+            parts += ["## Gains over baselines", markdown_table(columns)]
             parts += [_MARKS_LEGEND.format(", ".join(tested))] if tested else []
         cautions = self._cautions()
         if cautions:
@@ -386,12 +387,12 @@ class ReportGenerator:
 
     def generate_latex_report(self, filename: str = "cf_eval_summary.tex") -> Path:
         """Write the table as a booktabs tabular."""
-        return self._write(filename, tables.latex(self._formatted_columns()) + "\n")
+        return self._write(filename, latex_table(self._formatted_columns()) + "\n")
 
     def generate_csv(self, df: Any, filename: str = "cf_eval_summary.csv") -> Path:
         """Write a DataFrame as CSV; text that a spreadsheet would run as a formula gets an apostrophe."""
         rows = df.astype(object).where(df.notna(), "NA").itertuples(index=False, name=None)
-        return self._write(filename, tables.csv_text(df.columns, rows))
+        return self._write(filename, csv_text(df.columns, rows))
 
     def generate_json(self, results: Mapping[str, Any], filename: str = "cf_eval_detailed.json") -> Path:
         """Write results as JSON."""
@@ -405,11 +406,11 @@ class ReportGenerator:
         columns = {
             name: _cells(column, metric=metric_of(name) is not None) for name, column in comparison.items()
         }
-        parts = ["# Evaluation report", tables.markdown(columns)]
+        parts = ["# Evaluation report", markdown_table(columns)]
         for name, values in _results_by_model(results).items():
             numbers = _scalars(values)
             columns = {"metric": list(numbers), "value": _cells(numbers.values(), metric=True)}
-            parts += [f"## {tables.markdown_text(name)}", tables.markdown(columns)]
+            parts += [f"## {markdown_text(name)}", markdown_table(columns)]
         return self._write(filename, "\n\n".join(parts) + "\n")
 
     def _cautions(self) -> list[tuple[str, str]]:

@@ -443,9 +443,9 @@ class _Written(ABC):
         """What `to_table` shows."""
 
     def to_table(self) -> str:
-        from recsys.display import tables
+        from recsys.display.text_tables import text_table
 
-        return tables.text(self._columns())
+        return text_table(self._columns())
 
     def __repr__(self) -> str:
         return self.to_table()
@@ -521,7 +521,7 @@ class Report(_Written):
 
     def to_latex(self) -> str:
         """A LaTeX table; it needs the packages booktabs and graphicx."""
-        from recsys.display.tables import latex_text
+        from recsys.display.markup import latex_text
 
         rounded = {
             model: {metric: round(value, self.rounding_digits) for metric, value in row.items()}

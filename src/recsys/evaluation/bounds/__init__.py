@@ -12,7 +12,9 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from recsys.display import tables
+from recsys.display.exports import frame_of
+from recsys.display.markup import markdown_table
+from recsys.display.tabled import Tabled
 from recsys.metrics.registry import Request
 
 __all__ = ["Bounds", "Limits"]
@@ -65,7 +67,7 @@ class Limits(NamedTuple):
         )
 
 
-class Bounds(tables.Tabled, Mapping[str, Limits]):
+class Bounds(Tabled, Mapping[str, Limits]):
     """{metric: its value, floor and best attainable value}; prints as a table.
 
     `notes` adds what a reader must know: lists that break the protocol, how many random lists were drawn.
@@ -98,12 +100,12 @@ class Bounds(tables.Tabled, Mapping[str, Limits]):
         details = {
             name: [getattr(r, name) for r in rows] for name in ("floor_how", "best_how", "floor_error")
         }
-        return tables.frame(self._value_columns() | details | {"why": [r.reason for r in rows]}, kind)
+        return frame_of(self._value_columns() | details | {"why": [r.reason for r in rows]}, kind)
 
     def to_markdown(self) -> str:
         """A pipe table with footnotes below it."""
         return "\n".join(
-            [tables.markdown(self._value_columns() | self._method_columns()), "", *self._footnotes()]
+            [markdown_table(self._value_columns() | self._method_columns()), "", *self._footnotes()]
         )
 
     def _columns(self) -> dict[str, list[Any]]:

@@ -1,0 +1,81 @@
+"""Tables and cards as HTML for notebooks, light or dark; everything in them is escaped."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from recsys.display.cells import Columns, format_cell, is_numeric, printable, verdict_colours
+from recsys.display.number_words import count_with_noun
+
+
+def notebook_table(columns: Columns, notes: Sequence[str], *, sections: Sequence[str] | None = None) -> str:
+    """A table for notebooks, light or dark; everything in it is escaped.
+
+    Only the first of the `sections` and the notes that say what was counted are open, the others fold.
+    """
+    right = {name for name, values in columns.items() if is_numeric(values)}
+    heads = "".join(_html_cell("th", name, name, right) for name in columns)
+    rows = [
+        f"<tr>{''.join(_html_cell('td', n, v, right) for n, v in zip(columns, row, strict=True))}</tr>"
+        for row in zip(*columns.values(), strict=True)
+    ]
+
+    def table(body: Iterable[str]) -> str:
+        style = "border-collapse:collapse;font-variant-numeric:tabular-nums;margin:0 0 .5em"
+        return f'<table style="{style}"><thead><tr>{heads}</tr></thead><tbody>{"".join(body)}</tbody></table>'
+
+    rows_by_section: dict[str, list[int]] = {}
+    for number, section in enumerate(sections or [""] * len(rows)):
+        rows_by_section.setdefault(section, []).append(number)
+    parts = [] if rows_by_section else [table(())]
+    for number, (section, own) in enumerate(rows_by_section.items()):
+        name, body = html.escape(format_cell(section)), table(rows[row] for row in own)
+        if number == 0:
+            parts.append((f"<div><b>{name}</b></div>" if name else "") + body)
+        else:
+            words = html.escape(_outcomes(columns, own))
+            parts.append(f"<details><summary><b>{name}</b> {words}</summary>{body}</details>")
+    lines = [f"<div><small>{html.escape(printable(note))}</small></div>" for note in notes]
+    more = [n for n, note in enumerate(notes) if n > 1 and not note.startswith("caution: ")]
+    if len(more) > 2:
+        count = count_with_noun(len(more), "more note|notes")
+        folded = "".join(lines[n] for n in more)
+        lines = [line for n, line in enumerate(lines) if n not in more]
+        lines.insert(2, f"<details><summary><small>{count}</small></summary>{folded}</details>")
+    return f"<div>{''.join(parts)}{''.join(lines)}</div>"
+
+
+def notebook_card(heading: str, *lines: str) -> str:
+    """A heading and the lines below it in a frame, for notebooks, light or dark; everything is escaped."""
+    frame = "border:1px solid rgba(128,128,128,.6);border-radius:6px;padding:.6em 1em;margin:0 0 .8em"
+    title, *texts = (html.escape(printable(line)) for line in (heading, *lines))
+    below = "".join(f'<div style="margin:.3em 0 0">{text}</div>' for text in texts)
+    return f'<div style="{frame}"><b style="font-size:1.3em">{title}</b>{below}</div>'
+
+
+def _outcomes(columns: Columns, rows: Sequence[int]) -> str:
+    """The verdicts of these rows in a few words, where there are verdicts."""
+    names, verdicts = next(iter(columns.values())), columns.get("verdict", ())
+    others = columns.get("baseline")
+    said: list[str] = []
+    for row in rows if verdicts else ():
+        word = format_cell(verdicts[row]).partition(":")[0]
+        against = "" if others is None else f" against {format_cell(others[row])}"
+        said += [] if word == "baseline" else [f"{format_cell(names[row])}{against} {word}"]
+    return ", ".join(said)
+
+
+def _html_cell(tag: str, column: str, value: Any, right: set[str]) -> str:
+    """A cell of a table in a notebook: numbers to the right, a verdict in its colour."""
+    cell = html.escape(format_cell(value))
+    style = f"text-align:{'right' if column in right else 'left'};padding:.15em .8em;border:0;background:none"
+    if tag == "th":
+        style += ";border-bottom:1px solid rgba(128,128,128,.6)"
+    elif column == "verdict":
+        word, colon, rest = cell.partition(":")
+        cell = f'<b style="color:{verdict_colours(word).page}">{word}</b>{colon}{rest}'
+    elif column == "95% interval":
+        style += ";white-space:nowrap;opacity:.75"
+    return f'<{tag} style="{style}">{cell}</{tag}>'
