@@ -167,7 +167,7 @@ def given(form: str, kind: str) -> Iterator[tuple[Callable[..., Any], dict[str, 
         "items": {"worth": w.worth},
         "embeddings": dict(zip(w.items[:-1], w.vectors[:-1], strict=True)),
         "intents": "worth",
-        "complete": True,
+        "full_ranking": True,
         "catalogue": 1100,
         "train": nested(train),
         "reference": ranked([(user, item, -at) for user, item, at in w.reference]),
@@ -421,7 +421,7 @@ def models(setting: Setting) -> Iterator[tuple[str, Any]]:
         data["conventions"] = {"ties": "by_id_desc"}
         for request, value in values_of(recsys.evaluate, ["ndcg@10", "recall@10"], **data):
             yield f"{name} {request} by_id_desc", value
-        found = recsys.recommend(source, 12, seen=seen, never=[5], **execution(setting))
+        found = recsys.recommend(source, 12, seen=seen, exclude=[5], **execution(setting))
         yield f"{name} lists", bits([found.indptr, found.codes, found.scores])
 
 
@@ -489,7 +489,7 @@ def others(setting: Setting) -> Iterator[tuple[str, Any]]:
     w, draw = world("int"), numbers(6)
     rows, truth = ranked(w.lists), nested(w.truth)
     for name in [name for name in requests("places") if "(" not in name]:
-        found = [recsys.score_list(rows[u], truth[u], name, complete=True) for u in w.users[9:29]]
+        found = [recsys.score_list(rows[u], truth[u], name, full_ranking=True) for u in w.users[9:29]]
         yield f"one list {name}", bits(found)
     cases = [(u, 0, [*range(1, 21)]) for u in w.users]
     scored = recsys.evaluate_candidates(np.rint(4 * normals(draw, N_USERS, 21)), cases, k=[1, 5])

@@ -453,7 +453,7 @@ EFFECTS = {
     "place 2, and so on. `kept`: the place of an entry is its rank, and the length is the highest rank; "
     "places in between are empty. An empty place counts wherever places, entries or the length are counted, "
     "as an entry that is no hit, no judged item and no item shown (but not for valid). `kept` is an error "
-    "with `complete` if a rank is left out, and `judged_only=yes` closes the gaps. Ranks are whole "
+    "with `full_ranking` if a rank is left out, and `judged_only=yes` closes the gaps. Ranks are whole "
     "numbers from 1 on; others are an error.",
     "gini_over": "`catalogue`: n is the size of the catalogue. "
     "`recommended`: n counts the items whose exposure is above 0.",

@@ -126,11 +126,11 @@ def test_a_backend_without_the_kernel_for_lists_says_so(monkeypatch):
 
 
 def test_a_flag_is_no_text():
-    """`complete="no"` would count as yes."""
-    with pytest.raises(InputError, match="complete='no' is neither True nor False"):
-        recsys.evaluate({1: [2]}, {1: [2]}, "mrr", complete="no")
+    """`full_ranking="no"` would count as yes."""
+    with pytest.raises(InputError, match="full_ranking='no' is neither True nor False"):
+        recsys.evaluate({1: [2]}, {1: [2]}, "mrr", full_ranking="no")
     with pytest.raises(InputError, match="neither True nor False"):
-        recsys.score_list([1], {1}, "mrr", complete="no")
+        recsys.score_list([1], {1}, "mrr", full_ranking="no")
 
 
 def test_a_way_to_split_says_what_it_lacks():

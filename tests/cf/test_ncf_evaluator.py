@@ -98,7 +98,7 @@ def test_every_metric_is_the_one_evaluate_gives_on_complete_lists():
         for u, p, row in zip(users, positives, negatives, strict=True)
     }  # fmt: skip
     truth = {int(u): {int(p)} for u, p in zip(users, positives, strict=True)}
-    whole = recsys.evaluate(lists, truth, list(result), complete=True)
+    whole = recsys.evaluate(lists, truth, list(result), full_ranking=True)
     assert {m: pytest.approx(v) for m, v in whole.items()} == dict(result)
     assert {"hit@10", "ndcg@5", "mrr", "auc", "average_rank", "pauc@5"} <= set(result)
     assert len(result.per_user) == 40

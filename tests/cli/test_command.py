@@ -138,7 +138,16 @@ def test_standard_input_and_formats(run, tmp_path):
 
 def test_catalogue_and_complete(run):
     result = run(
-        "evaluate", "lists.csv", "truth.csv", "-m", "auc", "-m", "accuracy@1", "--complete", "--catalogue", 9
+        "evaluate",
+        "lists.csv",
+        "truth.csv",
+        "-m",
+        "auc",
+        "-m",
+        "accuracy@1",
+        "--full-ranking",
+        "--catalogue",
+        9,
     )
     assert result.exit_code == 0
     assert "accuracy@1" in result.stdout
@@ -158,7 +167,7 @@ def test_usage_errors(run):
     two = ("evaluate", "lists.csv", "truth.csv")
     assert_failed(run(*two, "-m", "ndgc@10"), 2, "error: ", "'ndcg'", "recsys metrics")
     assert_failed(run(*two, "-m", "ndcg@0"), 2, "k=0")
-    assert_failed(run(*two, "-m", "auc"), 2, "--complete")
+    assert_failed(run(*two, "-m", "auc"), 2, "--full-ranking")
     assert_failed(run(*two, "-m", "mcc@3"), 2, "--catalogue N")
     assert_failed(run(*two, "--conventions", "rectool"), 2, "'rectools'")
     assert_failed(run(*two, "--set", "tie=best"), 2, "'ties'")

@@ -366,9 +366,9 @@ def test_errors_speak_of_settings_and_name_the_model(place):
 
 
 def test_lists_are_taken_as_they_are_with_a_note(place):
-    done = run_changed(place, "[conventions]", '[candidates]\nnever = ["i00"]\n[conventions]')
+    done = run_changed(place, "[conventions]", '[candidates]\nexclude = ["i00"]\n[conventions]')
     assert done.exit_code == 0, done.output
-    assert "note: listed: candidates.never was not applied" in done.stderr
+    assert "note: listed: candidates.exclude was not applied" in done.stderr
 
 
 def test_ids_as_numbers_are_numbers_in_every_file(place):

@@ -732,7 +732,7 @@ def test_a_margin_that_no_model_can_fail_is_refused_or_noted():
 
     def result(at):
         lists = {u: [*range(1, at + u % at), 0, *range(at + u % at, 40)] for u in truth}
-        return recsys.evaluate(lists, truth, ["mrr", "average_rank"], complete=True)
+        return recsys.evaluate(lists, truth, ["mrr", "average_rank"], full_ranking=True)
 
     results = {"old": result(3), "new": result(5)}
     for option in ("margin", "no_worse_than"):

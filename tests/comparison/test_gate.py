@@ -81,7 +81,7 @@ def test_lower_is_better_turns_the_direction():
 
     def ranks(at):
         lists = {u: [*range(1, at + u % 2), 0, 20 + u % 3] for u in truth}
-        return recsys.evaluate(lists, truth, ["average_rank"], complete=True)
+        return recsys.evaluate(lists, truth, ["average_rank"], full_ranking=True)
 
     assert recsys.gate(ranks(2), ranks(4), {"average_rank": 0})
     assert not recsys.gate(ranks(4), ranks(2), {"average_rank": "10%"})
@@ -179,7 +179,7 @@ def test_margins_reach_as_far_as_the_worst_value_in_the_direction_of_the_metric(
     def result(at):
         lists = {u: [*range(1, at + u % 2), 0, *range(at + u % 2, 40)] for u in truth}
         return recsys.evaluate(
-            lists, truth, ["average_rank", "dcg@40", "gini@5"], complete=True, catalogue=40
+            lists, truth, ["average_rank", "dcg@40", "gini@5"], full_ranking=True, catalogue=40
         )
 
     old, new = result(3), result(5)

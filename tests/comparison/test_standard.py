@@ -63,7 +63,7 @@ def cannot_move(metric: Metric, decision: str, value: Any) -> bool:
         refused = {"expected": metric.ties in ("refuse", "shown"), "best": one_order, "worst": one_order}
         return metric.name in LISTS_AS_SETS or refused.get(value, False)
     if decision == "rank_gaps":
-        return "complete" in FILES[standard.family_of(metric)]["inputs"]["ranks with gaps"]["context"]
+        return "full_ranking" in FILES[standard.family_of(metric)]["inputs"]["ranks with gaps"]["context"]
     return decision == "relevant_from" and metric.population == "judged"
 
 
@@ -181,10 +181,10 @@ def answer_of_oracle(family: str, vector: dict[str, Any]) -> tuple[float | None,
         return None
     if name in ranking.NAMES:
         n_items = None if isinstance(catalogue, list) else catalogue
-        options = {"n_items": n_items, "catalogue": ids, "complete": context.get("complete", False)}
+        options = {"n_items": n_items, "catalogue": ids, "complete": context.get("full_ranking", False)}
         return ranking.evaluate(run, truth, request, rules, **options)
     plain_train = all(isinstance(had, list) for had in context.get("train", {"": {}}).values())
-    plain = plain_train and not {"profiles", "popularity", "never", "eligible"} & set(context)
+    plain = plain_train and not {"profiles", "popularity", "exclude", "eligible"} & set(context)
     plain = plain and isinstance(context.get("intents", ""), str)
     plain = plain and rules.ties not in ("best", "worst") and not isinstance(catalogue, int)
     plain = plain and (rules.ties != "expected" or METRICS[name].ties == "shown")

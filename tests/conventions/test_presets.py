@@ -294,7 +294,9 @@ def microsoft_r_precision():
 def implicit_auc():
     rest = [(item, 0.0) for item in range(5, 10)]
     rules = Conventions.named("implicit").but(ties="expected")
-    auc = recsys.evaluate({1: [*TWICE, *rest]}, {1: {1, 9}}, ["auc"], conventions=rules, complete=True)["auc"]
+    auc = recsys.evaluate({1: [*TWICE, *rest]}, {1: {1, 9}}, ["auc"], conventions=rules, full_ranking=True)[
+        "auc"
+    ]
     assert 0.5 < auc < 1
 
 

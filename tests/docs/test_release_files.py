@@ -52,4 +52,4 @@ def test_the_policy_names_what_is_deprecated():
     (named,) = re.findall(r"^Deprecated now: (.*?)\n\n", policy, re.MULTILINE | re.DOTALL)
     warning = re.compile(r"warn\(\s*RecsysDeprecationWarning")
     modules = [path for path in (ROOT / "src").rglob("*.py") if warning.search(path.read_text("utf-8"))]
-    assert len(named.split(";")) == len(modules)
+    assert len([one for one in named.split(";") if one != "nothing."]) == len(modules)

@@ -122,7 +122,7 @@ def test_the_question_is_the_same_in_pieces(make):
 
 
 def test_models_in_pieces_ask_what_they_ask_at_once():
-    options = {"seen": SEEN, "never": [1, 2], "case_weights": {u: 1 + u % 3 for u in range(N)}}
+    options = {"seen": SEEN, "exclude": [1, 2], "case_weights": {u: 1 + u % 3 for u in range(N)}}
     whole, found = evaluated(**options), evaluated(memory="8GB", **options)
     assert found.asked == whole.asked
     assert (whole.asked.candidates, whole.asked.catalogue.rows, whole.asked.excluded.rows) == (

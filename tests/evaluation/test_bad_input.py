@@ -104,7 +104,7 @@ NAMES = [
     Bad("eps of 0", lambda: run(metrics="gmap(eps=0)"), ConventionError, ("eps", "0")),
     Bad(
         "unknown weight of gauc",
-        lambda: run(metrics="gauc(weight=users)", complete=True),
+        lambda: run(metrics="gauc(weight=users)", full_ranking=True),
         RecsysError,
         ("gauc", "users", "candidates", "relevant"),
     ),
@@ -373,7 +373,7 @@ NOT_DEFINED = [
             f"{name} of a cut list",
             lambda name=name: run(metrics=name),
             NotDefinedError,
-            (name.split("@")[0], "complete=True"),
+            (name.split("@")[0], "full_ranking=True"),
         )
         for name in ("auc", "gauc", "pauc@3", "average_rank", "percentile_rank")
     ),
@@ -383,7 +383,7 @@ NOT_DEFINED = [
         Bad(
             f"expected {name}",
             lambda name=name: run(
-                {1: [("a", 1.0), ("b", 1.0)]}, {1: {"a"}}, name, complete=True, conventions=EXPECTED
+                {1: [("a", 1.0), ("b", 1.0)]}, {1: {"a"}}, name, full_ranking=True, conventions=EXPECTED
             ),
             ConventionError,
             (name.split("@")[0], "tied", "best", "worst"),
@@ -707,7 +707,7 @@ def test_every_metric_of_every_emptiness(side, name):
     lists, truth = EMPTY[side]
     metric = METRICS[name]
     request = name if metric.at_k == "never" else f"{name}@2"
-    result = run(lists, truth, request, complete=True, catalogue=9, **ABOUT)
+    result = run(lists, truth, request, full_ranking=True, catalogue=9, **ABOUT)
     (value,) = result.values()
     ranks = metric.empty is not None and math.isnan(metric.empty)
     assert result.counts["cases"] == len(lists)

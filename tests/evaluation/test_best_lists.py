@@ -115,8 +115,8 @@ def test_every_metric_has_both_limits_or_a_reason(given):
     options: dict[str, Any] = {
         "ids": {"catalogue": range(12), "seen": {u: [u] for u in range(8)}},
         "number": {"catalogue": 20},
-        "eligible": {"eligible": {u: range(u, 12) for u in range(8)}, "never": [11]},
-        "complete": {"complete": True, "catalogue": range(12)},
+        "eligible": {"eligible": {u: range(u, 12) for u in range(8)}, "exclude": [11]},
+        "complete": {"full_ranking": True, "catalogue": range(12)},
     }.get(given, {})
     bounds = recsys.evaluate(lists, truth, asked, **needs, **options).bounds()
     assert len(bounds) == len({str(Request.parse(a)) for a in asked})

@@ -25,7 +25,7 @@ RULES = {"max_grade": 3}
 @pytest.mark.parametrize("complete", [True, False])
 def test_no_ranking_beats_the_best_and_chance_is_the_mean_of_all(complete):
     asked = RANKING + (WHOLE if complete else [])
-    options = {"catalogue": [*"abcd"], "complete": complete, "conventions": RULES}
+    options = {"catalogue": [*"abcd"], "full_ranking": complete, "conventions": RULES}
     length = 4 if complete else 2
     orders = [list(order[:length]) for order in permutations("abcd")]
     runs = [recsys.evaluate(dict.fromkeys(TRUTH, order), TRUTH, asked, **options) for order in orders]
@@ -302,7 +302,7 @@ def test_a_discount_that_rises_is_not_said_to_be_at_its_best():
 
 def test_the_best_of_a_metric_that_weighs_by_grade_puts_high_grades_on_top():
     truth = {1: {"a": 1, "c": 5}, 2: {"b": 1, "d": 2}}
-    options = {"catalogue": [*"abcd"], "complete": True}
+    options = {"catalogue": [*"abcd"], "full_ranking": True}
     runs = [
         recsys.evaluate({1: list(one), 2: list(other)}, truth, "mpr", **options)["mpr"]
         for one, other in product(permutations("abcd"), repeat=2)

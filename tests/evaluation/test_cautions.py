@@ -350,7 +350,9 @@ SILENT = {
         lambda: recsys.evaluate(lists_of(20), truth_of(), ["ndcg@20"]),
         lambda: recsys.evaluate(lists_of(5), truth_of(), ["ndcg@10", "hit@10"]),
         lambda: recsys.evaluate({**lists_of(20), 3: list(range(50))}, truth_of(), ["ndcg@50"]),
-        lambda: recsys.evaluate(lists_of(20, n_items=20), truth_of(n_items=20), ["ndcg@50"], complete=True),
+        lambda: recsys.evaluate(
+            lists_of(20, n_items=20), truth_of(n_items=20), ["ndcg@50"], full_ranking=True
+        ),
         lambda: recsys.evaluate(lists_of(20, n_items=20), truth_of(n_items=20), ["ndcg@50"]),
         lambda: recsys.evaluate(lists_of(20, n_items=30), truth_of(n_items=30), ["ndcg@50"], catalogue=30),
         lambda: recsys.evaluate({u: list(range(u + 1)) for u in range(12)}, truth_of(), ["ndcg@50"]),

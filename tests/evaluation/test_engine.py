@@ -211,7 +211,7 @@ def test_tie_rules_with_repeats(ties, world, duplicates):
 @settings(max_examples=EXAMPLES // 5)
 @given(world=worlds(repeats=False, complete=True))
 def test_whole_rankings(ties, world):
-    assert_agrees(world, everything(world, sorted(WHOLE)), Conventions(ties=ties), complete=True)
+    assert_agrees(world, everything(world, sorted(WHOLE)), Conventions(ties=ties), full_ranking=True)
 
 
 @settings(max_examples=EXAMPLES // 2)
@@ -274,7 +274,9 @@ def test_case_weights(world, average):
 @given(world=worlds(complete=True, repeats=False))
 def test_case_weights_of_whole_rankings(world):
     weights = dict(world.case_weights)
-    assert_agrees(world, everything(world, sorted(WHOLE)), Conventions(), complete=True, case_weights=weights)
+    assert_agrees(
+        world, everything(world, sorted(WHOLE)), Conventions(), full_ranking=True, case_weights=weights
+    )
 
 
 @settings(max_examples=EXAMPLES // 2)
@@ -493,10 +495,10 @@ def test_what_the_oracle_refuses_the_engine_refuses(name):
     )
     situations: list[tuple[Conventions, dict[str, Any]]] = [
         (Conventions(), {}),
-        (Conventions(), {"complete": True}),
+        (Conventions(), {"full_ranking": True}),
         (Conventions(), {"catalogue": 9}),
-        (Conventions(ties="expected"), {"complete": True, "catalogue": 9}),
-        (Conventions(), {"complete": True, "catalogue": 9, "item_weights": dict(world.item_weights)}),
+        (Conventions(ties="expected"), {"full_ranking": True, "catalogue": 9}),
+        (Conventions(), {"full_ranking": True, "catalogue": 9, "item_weights": dict(world.item_weights)}),
     ]
     refused = 0
     for conventions, context in situations:

@@ -303,8 +303,8 @@ def test_inputs_are_read_once():
     assert Counted.reads == reads > 0
     once = iter([2])
     model, truth = recsys.Scores(np.eye(3) + 1), {user: [0] for user in range(3)}
-    whole = recsys.evaluate(model, truth, ["mrr"], never=[2])
-    batches = recsys.Evaluator(["mrr"], never=once)
+    whole = recsys.evaluate(model, truth, ["mrr"], exclude=[2])
+    batches = recsys.Evaluator(["mrr"], exclude=once)
     for user in truth:
         batches.update(model, {user: [0]})
     assert_same_result(batches.result(), whole)

@@ -55,7 +55,7 @@ def test_every_ranking_metric_agrees_with_its_oracle(
 @given(world=worlds(complete=True, repeats=False), ties=st.sampled_from(["by_id", "given", "worst"]))
 def test_whole_rankings_of_the_judged_items(world, ties):
     rules = Conventions(ties=ties, judged_only="yes")
-    assert_agrees(world, everything(world, sorted(WHOLE)), rules, complete=True)
+    assert_agrees(world, everything(world, sorted(WHOLE)), rules, full_ranking=True)
 
 
 @settings(max_examples=EXAMPLES // 4, deadline=None)
@@ -71,7 +71,9 @@ def test_a_model_is_ranked_like_its_whole_list(seed, ties):
     rules = {"judged_only": "yes", "ties": ties}
     lists = {u: [(i, scores[u, i]) for i in range(9)] for u in range(5)}
     model = recsys.evaluate(recsys.Scores(scores), truth, asked, conventions=rules)
-    ready = recsys.evaluate(lists, truth, asked, conventions=rules, complete=True, catalogue=list(range(9)))
+    ready = recsys.evaluate(
+        lists, truth, asked, conventions=rules, full_ranking=True, catalogue=list(range(9))
+    )
     assert dict(model) == dict(ready)
 
 

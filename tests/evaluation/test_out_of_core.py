@@ -157,7 +157,7 @@ def test_every_metric_has_the_bits_of_one_call_in_memory(tmp_path, pieces_of, te
     worth = {item: float(len(kind)) for item, kind in known.kinds.items()}
     asked = {
         "metrics": all_requests(),
-        "complete": True,
+        "full_ranking": True,
         "ids": "auto",
         **known.keywords(),
         "items": {"worth": worth},

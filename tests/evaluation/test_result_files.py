@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -165,19 +164,6 @@ def test_what_has_no_form_is_refused():
     for wrong in ({"a": 1}, [1], {"dtype": "|O", "shape": [1]}, {"float": "1e5"}, {"map": [1]}, endless):
         with pytest.raises(FileError):
             unpack(wrong)
-
-
-def test_a_file_that_version_0_1_0_wrote_opens():
-    result = recsys.load(Path(__file__).parent / "stored" / "format-1.json")
-    assert dict(result) == {
-        "recall@3": 0.42857142857142855,
-        "ndcg@3": 0.3616283695930184,
-        "mrr": 0.35714285714285715,
-        "coverage@2": 0.625,
-        "f1@3": 0.3,
-    }
-    assert result.by["b"]["coverage@2"] == 0.25
-    assert result.per_case.weights.tolist() == [1.0, 2.0, 0.5]
 
 
 def test_a_name_that_cannot_be_written_is_refused_and_nothing_is_left(tmp_path):

@@ -80,7 +80,7 @@ def test_a_column_that_looks_like_the_score_is_not_passed_over():
 
 def test_relevant_items_a_complete_list_lacks_are_said():
     lists = {"a": ["x", "y"], "b": ["x", "y"]}
-    result = recsys.evaluate(lists, {"a": ["q"], "b": ["x"]}, ["auc"], complete=True)
+    result = recsys.evaluate(lists, {"a": ["q"], "b": ["x"]}, ["auc"], full_ranking=True)
     assert result.counts["not_candidates"] == 1
     assert "1 judged item that is not among the candidates" in str(result)
 
@@ -98,7 +98,7 @@ def test_one_list_with_its_scores_in_a_dict():
 
 def test_one_list_without_truth():
     assert recsys.score_list([1, 2], [], "ndcg@2") == 0.0
-    assert np.isnan(recsys.score_list([1, 2], [], "average_rank", complete=True))
+    assert np.isnan(recsys.score_list([1, 2], [], "average_rank", full_ranking=True))
     with pytest.raises(InputError):
         recsys.score_list([1, 2], [], "ndcg@2", conventions={"no_truth": "error"})
 

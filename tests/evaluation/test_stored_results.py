@@ -1,8 +1,7 @@
 """Result files that earlier builds wrote open in this one, with the same numbers.
 
-A folder of `stored/` is named for a format (format-2-first: by the first build that wrote it) and holds a
-result of every kind there was then: files that end in .json, and folders of values per user. A new format
-needs a folder of its own, which this makes:
+A folder of `stored/` is named for a format and holds a result of every kind there was then: files that end in
+.json, and folders of values per user. A new format needs a folder of its own, which this makes:
 
     python tests/evaluation/test_stored_results.py format-3
 """
@@ -88,7 +87,7 @@ def test_a_stored_result_opens_with_the_numbers_of_today(path: Path, tmp_path: P
 
 
 def test_every_format_has_stored_results_of_every_kind():
-    formats = range(1, result_files.FORMAT + 1)
+    formats = range(2, result_files.FORMAT + 1)
     held = {
         number: {path.name for path in FILES if path.parent.name.startswith(f"format-{number}")}
         for number in formats
@@ -98,7 +97,7 @@ def test_every_format_has_stored_results_of_every_kind():
     assert held[result_files.FORMAT] == newest
     documents = [json.loads(path.read_text("utf-8")) for path in FILES if path.suffix == ".json"]
     assert {document["result"]["schema"] for document in documents} == {*range(1, result_files.SCHEMA + 1)}
-    assert {document.get("format", 1) for document in documents} == {*formats}
+    assert {document["format"] for document in documents} == {*formats}
     manifests = [json.loads((path / "manifest.json").read_text("utf-8")) for path in FILES if path.is_dir()]
     assert row_folders.SCHEMA in {manifest["schema"] for manifest in manifests}
 

@@ -87,7 +87,7 @@ def ours(entry: Entry, conventions: Conventions | None = None) -> float:
             truth,
             metrics=[request],
             conventions=rules,
-            complete=way.form == "padded",
+            full_ranking=way.form == "padded",
             **about(way, case),
         )
     return way.then(result[request])

@@ -203,7 +203,7 @@ def test_gaps_that_are_kept_reach_everything_that_reads_places():
     assert "lists with empty places where the ranks of 1 user leaves places out" in str(result)
     assert recsys.evaluate(table, truth, "mrr", conventions={**rules, "judged_only": "yes"})["mrr"] == 1.0
     with pytest.raises(InputError, match="do not rank every candidate"):
-        recsys.evaluate(table, truth, "auc", complete=True, conventions=rules)
+        recsys.evaluate(table, truth, "auc", full_ranking=True, conventions=rules)
     with pytest.raises(InputError, match="rank of 999,999,999"):
         recsys.evaluate(table.assign(rank=[2, 999_999_999, 1]), truth, "mrr", conventions=rules)
 

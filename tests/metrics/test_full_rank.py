@@ -22,7 +22,7 @@ def percentiles(user):
 def test_the_percentile_rank_of_hu_koren_and_volinsky_pools_and_weighs_by_grade():
     everything = [pair for user in LISTS for pair in percentiles(user)]
     theirs = sum(down * grade for down, grade in everything) / sum(grade for _, grade in everything)
-    result = recsys.evaluate(LISTS, TRUTH, ["expected_percentile_rank"], complete=True)
+    result = recsys.evaluate(LISTS, TRUTH, ["expected_percentile_rank"], full_ranking=True)
     assert result["mpr"] == result["expected_percentile_rank"] == pytest.approx(theirs, rel=1e-12)
     for user, value in zip(LISTS, result.values_of("mpr"), strict=True):
         pairs = percentiles(user)
@@ -32,21 +32,25 @@ def test_the_percentile_rank_of_hu_koren_and_volinsky_pools_and_weighs_by_grade(
 
 def test_percentile_and_average_rank_can_be_pooled():
     downs = {user: [down for down, _ in percentiles(user)] for user in LISTS}
-    macro = recsys.evaluate(LISTS, TRUTH, ["percentile_rank"], complete=True)
+    macro = recsys.evaluate(LISTS, TRUTH, ["percentile_rank"], full_ranking=True)
     pooled = recsys.evaluate(
-        LISTS, TRUTH, ["percentile_rank", "average_rank"], complete=True, conventions={"average": "pooled"}
+        LISTS,
+        TRUTH,
+        ["percentile_rank", "average_rank"],
+        full_ranking=True,
+        conventions={"average": "pooled"},
     )
     assert macro["percentile_rank"] == pytest.approx(np.mean([np.mean(d) for d in downs.values()]), rel=1e-12)
     assert pooled["percentile_rank"] == pytest.approx(np.mean(np.concatenate([*downs.values()])), rel=1e-12)
     assert pooled["average_rank"] == pytest.approx((1 + 3 + 5 + 2 + 2) / 5, rel=1e-12)
-    asked = recsys.evaluate(LISTS, TRUTH, ["percentile_rank(average=pooled)"], complete=True)
+    asked = recsys.evaluate(LISTS, TRUTH, ["percentile_rank(average=pooled)"], full_ranking=True)
     assert list(asked.values()) == [pooled["percentile_rank"]]
 
 
 def test_without_grades_and_pooled_both_percentile_ranks_agree():
     truth = {user: set(grades) for user, grades in TRUTH.items()}
     asked = ["percentile_rank(average=pooled)", "expected_percentile_rank"]
-    one, other = recsys.evaluate(LISTS, truth, asked, complete=True).values()
+    one, other = recsys.evaluate(LISTS, truth, asked, full_ranking=True).values()
     assert one == pytest.approx(other, rel=1e-12)
 
 

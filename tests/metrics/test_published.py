@@ -264,7 +264,7 @@ def test_recbole() -> None:
     assert ours == pytest.approx([2, 8 / 3, 7 / 3, 8 / 3, 2], abs=EXACT)
     ranked = {0: [1, 2], 1: [1, 9, 2], 2: [1, 8, 2, 9, 3]}
     wanted = {0: [1], 1: [1, 2], 2: [1, 2, 3]}
-    ours = value(ranked, wanted, "gauc(weight=relevant)", complete=True)
+    ours = value(ranked, wanted, "gauc(weight=relevant)", full_ranking=True)
     assert ours == pytest.approx((1 * 1 + 2 * 0.5 + 3 * 0.5) / 6, abs=EXACT)
 
 
@@ -303,7 +303,9 @@ def test_partial_auc_of_rectools() -> None:
     lists = {1: [*"abcdefgh", "1", "i"], 3: [*"123", *"abc"], 4: [*"1abc"], 5: [*"5a1bcd2e3f4"]}
     truth = {1: ["1"], 3: ["1", "2", "3"], 4: ["1"], 5: ["1", "2", "3", "4"]}
     for k, numbers in ((1, [0, 1, 1, 0]), (3, [0, 1, 1, 1 / 12])):
-        assert values_by_user(lists, truth, f"pauc@{k}", complete=True) == pytest.approx(numbers, abs=EXACT)
+        assert values_by_user(lists, truth, f"pauc@{k}", full_ranking=True) == pytest.approx(
+            numbers, abs=EXACT
+        )
 
 
 @pytest.mark.parametrize(
@@ -311,7 +313,9 @@ def test_partial_auc_of_rectools() -> None:
     [([1, 2, 3], 1), ([4], 0), ([3], 1 / 3), ([2], 2 / 3), ([1, 3], 0.75), ([2, 4], 0.25)],
 )
 def test_auc_of_mymedialite(relevant, number) -> None:
-    assert value({0: [1, 2, 3, 4]}, {0: relevant}, "auc", complete=True) == pytest.approx(number, abs=EXACT)
+    assert value({0: [1, 2, 3, 4]}, {0: relevant}, "auc", full_ranking=True) == pytest.approx(
+        number, abs=EXACT
+    )
 
 
 # expeval (Diaz et al., 2020), run unnormalised under RBP: a query with grades and one without.

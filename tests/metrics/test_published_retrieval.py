@@ -117,7 +117,7 @@ def test_rbp_of_ranx(p, number) -> None:
 def test_torchmetrics(request_, number) -> None:
     """TorchMetrics, the examples of its retrieval metrics."""
     lists = {0: scored([0.2, 0.3, 0.5]), 1: scored([0.1, 0.3, 0.5, 0.2])}
-    ours = value(lists, {0: [2], 1: [1, 3]}, request_, conventions="torchmetrics", complete=True)
+    ours = value(lists, {0: [2], 1: [1, 3]}, request_, conventions="torchmetrics", full_ranking=True)
     assert ours == pytest.approx(number, abs=5e-5)
 
 
@@ -267,7 +267,7 @@ KRICHENE = [
 def test_three_recommenders_of_krichene_and_rendle(ranks, whole, sampled, deviations) -> None:
     lists = {user: list(range(1, 10_001)) for user in range(5)}
     asked = ["auc", "map", "ndcg", "recall@10"]
-    ours = recsys.evaluate(lists, {u: [r] for u, r in enumerate(ranks)}, asked, complete=True)
+    ours = recsys.evaluate(lists, {u: [r] for u, r in enumerate(ranks)}, asked, full_ranking=True)
     assert [ours[name] for name in asked] == pytest.approx(whole, abs=6e-4)
     for name, number, deviation in zip(asked, sampled, deviations, strict=True):
         said = expected_error(name, 99, 10_000, ranks=ranks, n_cases=5, replacement=True)

@@ -98,7 +98,7 @@ def test_item_weights_widen_it(world, duplicates) -> None:
 @given(world=worlds(complete=True, repeats=False, one_sided=False))
 def test_average_rank_ends_at_the_last_candidate(world) -> None:
     lists, truth = (list_frame(world), truth_frame(world)) if world.scored else (world.lists, world.truth)
-    result = recsys.evaluate(lists, truth, ["average_rank"], complete=True)
+    result = recsys.evaluate(lists, truth, ["average_rank"], full_ranking=True)
     assert result.ranges["average_rank"] == (1.0, len(world.catalogue))
     assert_within(result)
 

@@ -24,7 +24,7 @@ BINARY = {1: {"a", "b"}, 2: {"a"}}
         ("ndcg@3", BINARY, {"item_weights": {**HUGE, "c": 1.0}}),
         ("recall@3", BINARY, {"item_weights": {**HUGE, "c": 1.0}}),
         ("hits@3", BINARY, {"item_weights": {**HUGE, "c": 1.0}}),
-        ("mpr", GRADES, {"complete": True}),
+        ("mpr", GRADES, {"full_ranking": True}),
         ("value@3", BINARY, {"items": {"price": HUGE}}),
         ("shown_value@3", BINARY, {"items": {"price": HUGE}}),
         ("average_popularity@3", BINARY, {"popularity": HUGE}),

@@ -64,7 +64,7 @@ def needs_of(world: World) -> dict[str, Any]:
     known = known_of(world)
     labels = {item: [len(kind), 1] for item, kind in known.kinds.items()}
     items = {"worth": {item: float(one[0]) for item, one in labels.items()}}
-    return {**known.keywords(), "items": items, "intents": "worth", "complete": True, "catalogue": 1100}
+    return {**known.keywords(), "items": items, "intents": "worth", "full_ranking": True, "catalogue": 1100}
 
 
 def assert_near(one: Any, other: Any) -> None:
@@ -199,7 +199,7 @@ def test_parts_merge_into_the_whole(average, world, data):
 def test_batches_stream_into_the_whole(world, data):
     whole_ranking = {name for name, metric in METRICS.items() if "candidates" in metric.needs}
     asked = requests([name for name in METRICS if name not in whole_ranking], world.k)
-    conventions, known = Conventions(max_grade=5), {**needs_of(world), "complete": False}
+    conventions, known = Conventions(max_grade=5), {**needs_of(world), "full_ranking": False}
     (everything,) = split_into_parts(world, dict.fromkeys(world.cases, 0))
     parts = split_into_parts(world, {case: data.draw(st.integers(0, 3)) for case in world.cases})
     one, other = (recsys.Evaluator(asked, conventions=conventions, **known) for _ in range(2))
@@ -240,7 +240,7 @@ def test_curves_grow_with_k(name, world, ties):
         return
     cuts = [f"{name}@{k}" for k in range(1, 9)]
     whole = "candidates" in METRICS[name].needs
-    result = evaluate(world, cuts, complete=whole, conventions={"ties": ties})
+    result = evaluate(world, cuts, full_ranking=whole, conventions={"ties": ties})
     if METRICS[name].kind == "catalogue":
         values = [result[cut] for cut in cuts]
         assert values == sorted(values)
@@ -333,7 +333,7 @@ def numbers(name: str | None = None, choice: Any = None) -> dict[str, float]:
     """Every metric of the fixture, with one decision changed; what is refused is left out."""
     conventions = Conventions() if name is None else Conventions().but(**{name: choice})
     asked = [*requests(k=3), *requests(k=1), "ndcg(gain=binary)@3"]
-    context = {"catalogue": CATALOGUE, "complete": True, "seen": SEEN, "conventions": conventions}
+    context = {"catalogue": CATALOGUE, "full_ranking": True, "seen": SEEN, "conventions": conventions}
     try:
         return dict(evaluate(PLAIN, asked, **context))
     except RecsysError:

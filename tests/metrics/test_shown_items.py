@@ -235,11 +235,11 @@ def test_one_list_for_everybody_and_a_model_as_reference():
 
 def test_items_that_may_not_be_shown():
     lists = {1: ["a", "a", "z", "b"], 2: ["c", "d"]}
-    asked = {"catalogue": [*"abcd"], "never": ["b"], "eligible": {1: ["a", "b"], 2: ["c"]}}
+    asked = {"catalogue": [*"abcd"], "exclude": ["b"], "eligible": {1: ["a", "b"], 2: ["c"]}}
     result = recsys.evaluate(lists, {1: {"a"}, 2: {"c"}}, "valid@4", **asked)
     assert result.per_user["valid@4"].tolist() == [0.25, 0.5]
     with pytest.raises(InputError, match="ready lists have none"):
-        recsys.evaluate(lists, {1: {"a"}}, "recall@2", never=["b"])
+        recsys.evaluate(lists, {1: {"a"}}, "recall@2", exclude=["b"])
 
 
 def test_a_catalogue_too_small_for_what_was_shown_is_refused():

@@ -62,7 +62,7 @@ def requests(k: int, names: list[str] = PER_CASE) -> list[str]:
 
 
 def columns(lists, world: World, asked: list[str], known: dict[str, Any], rules: Conventions):
-    result = recsys.evaluate(lists, dict(world.truth), asked, conventions=rules, complete=True, **known)
+    result = recsys.evaluate(lists, dict(world.truth), asked, conventions=rules, full_ranking=True, **known)
     return {name: result.values_of(name) for name in asked}
 
 
@@ -178,7 +178,7 @@ def test_a_model_and_the_lists_it_makes_have_the_same_best_and_worst(seed):
     for ties, (names, about) in itertools.product(("best", "worst"), ((asked, known), (plain, {}))):
         options = {"conventions": {"ties": ties}, **about}
         model = recsys.evaluate(recsys.Scores(scores), truth, names, **options)
-        ready = recsys.evaluate(lists, truth, names, complete=True, **options)
+        ready = recsys.evaluate(lists, truth, names, full_ranking=True, **options)
         for name in names:
             np.testing.assert_allclose(model.values_of(name), ready.values_of(name), rtol=1e-12, err_msg=name)
 

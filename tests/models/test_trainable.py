@@ -186,7 +186,7 @@ def test_a_catalogue_adds_items_and_changes_no_order(events, history, name):
         assert np.array_equal(all_scores(source)[:, :2], np.zeros((source.user_rows.size, 2)))
     if name in ("popularity", "recent", "random", "item-knn"):
         listed = [
-            recsys.recommend(model, 40, never=[1, 2]).to_frame()["item"].tolist()
+            recsys.recommend(model, 40, exclude=[1, 2]).to_frame()["item"].tolist()
             for model in (source, train_model(name, history))
         ]
         assert listed[0] == listed[1]

@@ -63,7 +63,7 @@ def world(*, text: bool) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Any]]:
         "embeddings": {i: rng.normal(size=3) for i in items[:-1]},
         "reference": {u: rng.permutation(items)[:5].tolist() for u in users},
         "intents": "worth",
-        "complete": True,
+        "full_ranking": True,
         "catalogue": 1100,
     }
     return lists, truth, known

@@ -29,7 +29,9 @@ def compare(world: World, k: int) -> None:
     for request, metric in asked.items():
         theirs = {u: metric.compute(gt_pos=wanted[n], pd_rank=order[n]) for n, u in enumerate(users)}
         agree(result, request, theirs, 1e-6 if request.startswith("f1") else 1e-12)
-    result = recsys.evaluate(world.lists, world.truth, ["map", "auc"], conventions="cornac", complete=True)
+    result = recsys.evaluate(
+        world.lists, world.truth, ["map", "auc"], conventions="cornac", full_ranking=True
+    )
     for request, metric in {"map": metrics.MAP(), "auc": metrics.AUC()}.items():
         theirs = {
             u: metric.compute(item_indices=np.arange(world.n_items), pd_scores=scores[n], gt_pos=wanted[n])

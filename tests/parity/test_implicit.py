@@ -40,7 +40,7 @@ def compare(world: World, k: int) -> None:
         u: [(item, float(max(k - place, 0))) for place, item in enumerate(rows)] for u, rows in lists.items()
     }
     rules = recsys.Conventions.named("implicit").but(ties="expected")
-    auc = recsys.evaluate(below, world.truth, ["auc"], conventions=rules, complete=True)["auc"]
+    auc = recsys.evaluate(below, world.truth, ["auc"], conventions=rules, full_ranking=True)["auc"]
     assert auc == pytest.approx(theirs["auc"], rel=0, abs=1e-12)
 
 

@@ -33,7 +33,7 @@ def test_a_few_hundred_users(seed, k):
         "ROC_AUC": "auc",
     }
     result = recsys.evaluate(
-        world.lists, world.truth, list(asked.values()), conventions="recometrics", complete=True
+        world.lists, world.truth, list(asked.values()), conventions="recometrics", full_ranking=True
     )
     for column, request in asked.items():
         agree(result, request, dict(zip(users, table[column], strict=True)))

@@ -95,7 +95,7 @@ def test_partial_auc_of_complete_rankings(seed):
     world = make_world(seed, length=(30, 30), grades=1)
     lists, truth = frames(world)
     result = recsys.evaluate(
-        world.lists, world.truth, ["pauc@3", "pauc@10"], conventions="rectools", complete=True
+        world.lists, world.truth, ["pauc@3", "pauc@10"], conventions="rectools", full_ranking=True
     )
     for k in (3, 10):
         agree(result, f"pauc@{k}", metrics.PartialAUC(k).calc_per_user(lists, truth).to_dict())

@@ -31,20 +31,22 @@ def binary(world: World) -> None:
     users, _, scores, grades = matrices(world)
     relevant = grades > 0
     result = recsys.evaluate(
-        world.lists, world.truth, ["auc", "gauc"], conventions={"ties": "expected"}, complete=True
+        world.lists, world.truth, ["auc", "gauc"], conventions={"ties": "expected"}, full_ranking=True
     )
     rows = list(zip(users, relevant, scores, strict=True))
     aucs = {u: metrics.roc_auc_score(g, s) for u, g, s in rows}
     agree(result, "auc", aucs)
     assert result["gauc"] == pytest.approx(np.mean(list(aucs.values())), rel=0, abs=1e-12)
-    worst = recsys.evaluate(world.lists, world.truth, ["auc"], conventions={"ties": "worst"}, complete=True)
+    worst = recsys.evaluate(
+        world.lists, world.truth, ["auc"], conventions={"ties": "worst"}, full_ranking=True
+    )
     agree(worst, "auc", {u: 1 - metrics.label_ranking_loss([g], [s]) for u, g, s in rows})
 
 
 def without_ties(world: World) -> None:
     users, _, scores, grades = matrices(world)
     rows = list(zip(users, grades > 0, scores, strict=True))
-    result = recsys.evaluate(world.lists, world.truth, ["map", "average_rank"], complete=True)
+    result = recsys.evaluate(world.lists, world.truth, ["map", "average_rank"], full_ranking=True)
     agree(result, "map", {u: metrics.average_precision_score(g, s) for u, g, s in rows})
     agree(result, "map", {u: metrics.label_ranking_average_precision_score([g], [s]) for u, g, s in rows})
 

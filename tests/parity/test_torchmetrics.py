@@ -41,7 +41,7 @@ def test_a_few_hundred_users(seed):
     world = make_world(seed, n_users=200, length=(30, 30))
     compare(world, {**ways(1), **ways(3), **ways(10), **ways(30)})
     compare(world, {"r_precision": lambda s, g: retrieval.retrieval_r_precision(s, g > 0)})
-    compare(world, {"auc": lambda s, g: retrieval.retrieval_auroc(s, g > 0)}, complete=True)
+    compare(world, {"auc": lambda s, g: retrieval.retrieval_auroc(s, g > 0)}, full_ranking=True)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -49,4 +49,4 @@ def test_a_few_hundred_users(seed):
 def test_ndcg_is_the_expectation_over_ties(seed, levels):
     world = make_world(seed, n_users=200, length=(30, 30), levels=levels)
     compare(world, {request: way for request, way in ways(5).items() if request.startswith("ndcg")})
-    compare(world, {"auc": lambda s, g: retrieval.retrieval_auroc(s, g > 0)}, complete=True)
+    compare(world, {"auc": lambda s, g: retrieval.retrieval_auroc(s, g > 0)}, full_ranking=True)

@@ -138,10 +138,10 @@ def test_the_result_is_the_same_for_every_budget(tmp_path, dtype):
     mapped = [np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in "UV"]
     never = [int(names[5]), int(names[25_000])]
     plain = recsys.Factors(users, items, item_ids=names)
-    expected = recsys.evaluate(plain, truth, METRICS, seen=seen, never=never)
+    expected = recsys.evaluate(plain, truth, METRICS, seen=seen, exclude=never)
     for model in (plain, recsys.Factors(*mapped, item_ids=names)):
         for memory in (8_500_000, 20_000_000):
-            found = evaluate_within(memory, model, truth, METRICS, seen=seen, never=iter(never))
+            found = evaluate_within(memory, model, truth, METRICS, seen=seen, exclude=iter(never))
             assert found == expected
             for name, column in expected.per_case.columns.items():
                 assert found.per_case.columns[name].tobytes() == column.tobytes()

@@ -143,7 +143,7 @@ REFUSED = {
     "item of seen": ({"seen": {3: [40]}}, "item 40 of seen= .* 40 items, ids 0 to 39.*pass item_ids="),
     "user of eligible": ({"eligible": {0: [1], 31: [2]}}, "user 31 of eligible=.*pass user_ids="),
     "item of eligible": ({"eligible": {0: [-2, 1]}}, "item -2 of eligible="),
-    "item of never": ({"never": [1, 99]}, "item 99 of never="),
+    "item of exclude": ({"exclude": [1, 99]}, "item 99 of exclude="),
     "text in seen": ({"seen": {0: ["a"]}}, "item ids of seen= are strings .* Pass item_ids="),
     "rows of seen": (
         {"seen": csr_matrix(np.eye(31, 40))},

@@ -45,7 +45,7 @@ def catalogues(draw: st.DrawFn) -> dict[str, Any]:
     if draw(st.booleans()):
         choices["seen"] = {u: some(5) for u in users}
     if draw(st.booleans()):
-        choices["never"] = some(3)
+        choices["exclude"] = some(3)
     if draw(st.integers(0, 3)) == 0:
         choices["eligible"] = {u: some(n_items) for u in users}
     shard_of = rng.integers(0, draw(st.integers(1, 5)), n_items)

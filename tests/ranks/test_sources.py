@@ -48,7 +48,7 @@ def test_counting_equals_the_list_of_all_candidates(ties, seed):
     users, items, truth, seen = world(seed)
     lists = full_lists(users, items, seen)
     rules = {"ties": ties, "seen_truth": "miss", "max_grade": 3}
-    by_list = recsys.evaluate(lists, truth, METRICS, conventions=rules, complete=True)
+    by_list = recsys.evaluate(lists, truth, METRICS, conventions=rules, full_ranking=True)
     for source in (
         recsys.Factors(users, items),
         recsys.Factors(users.astype(np.float64), np.asfortranarray(items)),
@@ -72,7 +72,7 @@ def test_ids_in_any_order_and_biases(backend):
         people[u]: [(names[i], s) for i, s in row] for u, row in full_lists(users, items, seen, bias).items()
     }
     ours = recsys.evaluate(model, named_truth, METRICS, seen=known, backend=backend)
-    theirs = recsys.evaluate(lists, named_truth, METRICS, complete=True)
+    theirs = recsys.evaluate(lists, named_truth, METRICS, full_ranking=True)
     assert dict(ours) == pytest.approx(dict(theirs), abs=1e-12)
 
 
@@ -85,8 +85,8 @@ def test_never_and_eligible_choose_the_candidates():
         for u, row in full_lists(users, items, seen).items()
     }
     for source in (recsys.Factors(users, items), recsys.Scores(users @ items.T)):
-        ours = recsys.evaluate(source, truth, METRICS, seen=seen, never=never, eligible=eligible)
-        theirs = recsys.evaluate(lists, truth, METRICS, complete=True)
+        ours = recsys.evaluate(source, truth, METRICS, seen=seen, exclude=never, eligible=eligible)
+        theirs = recsys.evaluate(lists, truth, METRICS, full_ranking=True)
         assert dict(ours) == pytest.approx(dict(theirs), abs=1e-12)
 
 
@@ -226,7 +226,7 @@ BAD = {
         r"Wrap it: recsys\.from_model\(model, n_users=",
     ),
     "k of nothing": (lambda: recsys.recommend(recsys.Factors([[1.0]], [[1.0]]), 0), "positive"),
-    "candidates of lists": (lambda: recsys.evaluate({0: [1]}, {0: [1]}, ["mrr"], never=[1]), "ready lists"),
+    "candidates of lists": (lambda: recsys.evaluate({0: [1]}, {0: [1]}, ["mrr"], exclude=[1]), "ready lists"),
 }
 
 
@@ -435,7 +435,7 @@ def test_many_judged_items_are_counted_as_few_are(ties):
     lists = {u: [(i, float(s)) for i, s in enumerate(row) if s > -np.inf] for u, row in enumerate(scores)}
     source = recsys.Scores(scores[:, ::-1], item_ids=np.arange(40)[::-1])
     found = recsys.evaluate(source, truth, METRICS, conventions={"ties": ties})
-    expected = recsys.evaluate(lists, truth, METRICS, conventions={"ties": ties}, complete=True)
+    expected = recsys.evaluate(lists, truth, METRICS, conventions={"ties": ties}, full_ranking=True)
     assert dict(found) == pytest.approx(dict(expected), abs=1e-12)
 
 
@@ -472,8 +472,8 @@ def test_pairs_are_scored_in_batches_of_any_size(batch):
 def test_items_never_recommended_are_named_by_their_ids():
     users, items, truth, _ = world(7)
     for call in (
-        lambda never: recsys.evaluate(recsys.Factors(users, items), truth, ["mrr"], never=never),
-        lambda never: recsys.recommend(recsys.Factors(users, items), 3, never=never),
+        lambda never: recsys.evaluate(recsys.Factors(users, items), truth, ["mrr"], exclude=never),
+        lambda never: recsys.recommend(recsys.Factors(users, items), 3, exclude=never),
     ):
         with pytest.raises(recsys.errors.IdTypeError, match="bool"):
             call(np.ones(11, dtype=bool))
@@ -521,13 +521,11 @@ def test_a_warning_points_at_the_line_outside_the_library(call):
     assert [warning.filename for warning in caught] == [__file__]
 
 
-def test_plainer_words_mean_the_same():
+def test_items_are_excluded_and_lists_are_full_rankings():
     model, truth = recsys.Factors([[1.0]], [[3.0], [2.0], [1.0]]), {0: {2}}
     assert dict(recsys.evaluate(model, truth, ["mrr"], exclude=[0])) == {"mrr": 0.5}
     assert recsys.recommend(model, 1, exclude=[0]).codes.tolist() == [1]
     assert recsys.evaluate({0: [2, 0, 1]}, truth, ["auc"], full_ranking=True, catalogue=3)["auc"] == 1.0
-    with pytest.raises(InputError, match="mean the same"):
-        recsys.evaluate(model, truth, ["mrr"], exclude=[0], never=[1])
 
 
 def test_a_case_has_one_user_on_both_sides():

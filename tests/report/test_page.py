@@ -954,7 +954,7 @@ def test_accuracy_and_coverage_say_which_way_is_better():
     lists, truth, *_ = world()
     whole = {n: {u: [*own[u], *(set(range(60)) - set(own[u]))] for u in own} for n, own in lists.items()}
     results = {
-        n: recsys.evaluate(own, truth, ["average_rank", "ndcg@10", "coverage@10"], complete=True)
+        n: recsys.evaluate(own, truth, ["average_rank", "ndcg@10", "coverage@10"], full_ranking=True)
         for n, own in whole.items()
     }
     assert "Lower is more accurate" in Page(report_html(results, headline="average_rank")).text

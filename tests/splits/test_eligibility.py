@@ -50,7 +50,7 @@ def test_a_table_of_moments_and_one_moment_for_all():
     everyone = splits.eligible_by_time(items, "2026-02-10", test)
     assert everyone.n_sets == 1
     assert len(everyone.codes) == 2
-    assert everyone.never.tolist() == ["c"]
+    assert everyone.excluded.tolist() == ["c"]
     assert splits.eligible_by_time(items, "2026-02-10", users=[1, 2, 3]).items_of(3).tolist() == ["a", "b"]
 
 
@@ -88,7 +88,7 @@ def test_evaluate_takes_it():
     at = splits.eligible_by_time(items, 5, users=range(6))
     everyone = {u: at.items_of(u).tolist() for u in range(6)}
     first = {u: [own[0]] for u, own in everyone.items()}
-    by_never = recsys.evaluate(source, first, ["ndcg@3"], never=at.never)
+    by_never = recsys.evaluate(source, first, ["ndcg@3"], exclude=at.excluded)
     assert dict(by_never) == dict(recsys.evaluate(source, first, ["ndcg@3"], eligible=everyone))
 
 

@@ -499,13 +499,11 @@ def test_containers_come_back_as_they_came(table):
         splits.random_ratio(array)
 
 
-def test_a_split_without_a_strategy_warns_and_names_those_that_go_by_time(table):
-    with pytest.warns(recsys.errors.RecsysDeprecationWarning, match=r"leave_last.*global_temporal") as caught:
-        drawn = recsys.split(table, seed=3)
-    assert caught[0].filename == __file__
-    assert issubclass(recsys.errors.RecsysDeprecationWarning, FutureWarning)  # so that Python shows it
+def test_a_split_needs_the_name_of_a_strategy(table):
+    drawn = recsys.split(table, "random_ratio", seed=3)
     assert (drawn._side == splits.random_ratio(table, seed=3)._side).all()
-    assert (recsys.split(table, "random_ratio", seed=3)._side == drawn._side).all()  # said, so no warning
+    with pytest.raises(TypeError, match="how"):
+        recsys.split(table, seed=3)
 
 
 def test_sets_have_no_last(table):

@@ -179,7 +179,7 @@ def places_of_ranks(question, entries):
     decided = question.conventions
     ranked = {rank: item for item, rank in entries}
     if decided["rank_gaps"] == "kept":
-        if question.context.get("complete"):
+        if question.context.get("full_ranking"):
             raise RefusedError("a complete list has no gaps")
         if decided["judged_only"] != "yes":
             return [ranked.get(rank) for rank in range(1, int(max(ranked, default=0)) + 1)]

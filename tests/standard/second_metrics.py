@@ -1137,7 +1137,7 @@ def valid(case):
     def may_be_shown(item):
         if isinstance(context.get("catalogue"), list) and item not in context["catalogue"]:
             return False
-        if item in context.get("never", []):
+        if item in context.get("exclude", []):
             return False
         return "eligible" not in context or item in context["eligible"].get(case.user, [])
 

@@ -97,7 +97,7 @@ TIED_WITH_ITSELF = {"u1": [["a", 1], ["a", 1]]}
         (TIED, "bpref", {"ties": "expected"}, {}),
         (TIED_WITH_ITSELF, "recall", {"ties": "expected"}, {}),
         (TIED_WITH_ITSELF, "recall", {"ties": "best"}, {}),
-        ({"u1": [["a", 1], ["b", 3]]}, "auc", {"rank_gaps": "kept"}, {"complete": True, "ranks": True}),
+        ({"u1": [["a", 1], ["b", 3]]}, "auc", {"rank_gaps": "kept"}, {"full_ranking": True, "ranks": True}),
     ],
     ids=lambda part: part if isinstance(part, str) else None,
 )

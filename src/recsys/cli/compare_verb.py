@@ -77,7 +77,7 @@ def compare_command(
     files: FileOptions,
     seen: str | None,
     catalogue: int | None,
-    complete: bool,
+    full_ranking: bool,
     train: str | None,
     users: str | None,
     covariates: tuple[str, ...],
@@ -118,7 +118,8 @@ def compare_command(
     with print_warnings(quiet=quiet), progress_bar("resampling", quiet=quiet) as progress:
         results, tables = evaluate_files(
             models, truth=truth, metrics=metrics, files=files, seen=seen, catalogue=catalogue,
-            complete=complete, train=train, cautions=cautions, reports=report is not None, quiet=quiet,
+            full_ranking=full_ranking, train=train, cautions=cautions, reports=report is not None,
+            quiet=quiet,
         )  # fmt: skip
         with notes_only() if table_form is None else nullcontext():  # the table has the notes below it
             comparison = compare(
@@ -223,7 +224,7 @@ def evaluate_files(
     files: FileOptions,
     seen: str | None,
     catalogue: int | None,
-    complete: bool,
+    full_ranking: bool,
     train: str | None,
     cautions: str | list[str] | None = None,
     reports: bool,
@@ -264,7 +265,7 @@ def evaluate_files(
             own = context | {"seen": context["train"]}
         model_met = model_met or not isinstance(ranked, Lists)  # what it does not rank is said once
         results[name] = evaluate(
-            ranked, metrics=requests, conventions=conventions, catalogue=catalogue, complete=complete,
+            ranked, metrics=requests, conventions=conventions, catalogue=catalogue, full_ranking=full_ranking,
             cautions=cautions, **own,
         )  # fmt: skip
         if reports and name not in lists:

@@ -45,7 +45,7 @@ _OPTION_WORDING: tuple[tuple[str, str], ...] = (
     (r"columns=\{'(\w+)': \.\.\.\}", r"--\1 COLUMN"),
     (r"columns=\{'(\w+)': '?([^'}]*)'?\}", r"--\1 \2"),
     (r"\brecsys\.(compare|explain)(\(a, b\))?(?= says)", r"`recsys \1`"),
-    (r"\bcomplete=True", "--complete"),
+    (r"\bfull_ranking=True", "--full-ranking"),
     (r"\bcatalogue= ?\([^)]*\)", "--catalogue N"),
     (r", for example with \.astype\(str\)(; recsys\.read_file[^.]*)?", ""),
     (r"\b(ids|format|encoding|short|unit)='([\w-]+)'", r"--\1 \2"),

@@ -10,7 +10,7 @@ _SECTIONS = {
         "--lists", "--model", "--factors", "--user-ids", "--item-ids", "--truth", "--train", "--seen",
         "--test", "--against", "--items", "--users", "--reference", "--embeddings", "--audit", "--history",
         "--tune-on",
-        "--catalogue", "--complete", "--sampled",
+        "--catalogue", "--full-ranking", "--sampled",
     ),
     "Columns and file formats": (
         "--user", "--item", "--score", "--rank", "--grade", "--case", "--time", "--actual", "--prediction",

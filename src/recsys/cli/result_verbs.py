@@ -195,7 +195,7 @@ def report_command(
     files: FileOptions,
     seen: str | None,
     catalogue: int | None,
-    complete: bool,
+    full_ranking: bool,
     quiet: bool,
 ) -> None:
     """Write a page about RESULT…: saved results (.json), or lists or models with --truth. Prints its path.
@@ -212,7 +212,7 @@ def report_command(
     with print_warnings(quiet=quiet):
         results, tables = evaluate_files(
             models, truth=truth, metrics=metrics, files=files, seen=seen, catalogue=catalogue,
-            complete=complete, train=train, reports=True, quiet=quiet,
+            full_ranking=full_ranking, train=train, reports=True, quiet=quiet,
         )  # fmt: skip
         page = write_report(
             output,

@@ -431,6 +431,6 @@ data_options = combine_options(
                  help="What a model does not rank again, where that is not --train; counted among the "
                       "relevant items. none: nothing."),
     click.option("--catalogue", type=click.IntRange(min=1), metavar="N", help="How many items there are."),
-    click.option("--complete", is_flag=True,
+    click.option("--full-ranking", is_flag=True,
                  help="Each list ranks every candidate (for auc, average_rank, …)."),
 )  # fmt: skip

@@ -556,7 +556,7 @@ class _Space:
             truth = {u: {kind(i): g for i, g in grades.items()} for u, grades in question["truth"].items()}
             metric, k = self.request.metric, question["k"]
             asked = self.request if metric.at_k == "never" else replace(self.request, k=k)
-            options = EvaluationOptions(complete="candidates" in metric.needs)
+            options = EvaluationOptions(full_ranking="candidates" in metric.needs)
             self._runs[text] = EvaluationRun.read(lists, truth, [asked], options)
         return self._runs[text]
 

@@ -181,7 +181,7 @@ _OTHER_KNOWN: dict[str, dict[str, Any]] = {
         "reference": ["b", "c", "a"], "intents": {"u1": {"b": ["p", "q"], "d": ["q"]}, "u2": {"c": ["r"]}},
     },
     "with repeats in train": {"train": {"u1": ["a", "a", "b"], "u2": ["a", "c", "c", "c"], "u3": ["b"]}},
-    "with rules for the items": {"never": ["b"], "eligible": {"u1": ["a", "b", "c"], "u2": ["a", "x"]}},
+    "with rules for the items": {"exclude": ["b"], "eligible": {"u1": ["a", "b", "c"], "u2": ["a", "x"]}},
     "with the number of items": {"catalogue": 12},
     "with popularity and train": {"popularity": {"a": 4, "b": 2, "c": 1, "g": 2, "q": 3}},
 }  # fmt: skip
@@ -431,7 +431,7 @@ def inputs(family: str) -> dict[str, Input]:
         return _RATINGS
     needs = {need for metric in standard_metrics() if family_of(metric) == family for need in metric.needs}
     known = dict(_KNOWN) if "lists" in needs else {}
-    known |= {"complete": True} if "candidates" in needs else {}
+    known |= {"full_ranking": True} if "candidates" in needs else {}
     known |= {"catalogue": _CATALOGUE} if "catalogue" in needs else {}
     found = dict(INPUTS)
     if "lists" in needs:

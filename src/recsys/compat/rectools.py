@@ -225,7 +225,7 @@ def _partial_auc(metric: Any, tables: _Tables) -> Iterator[tuple[str, float]]:
     if any(base.__name__ == "PAP" for base in type(metric).__mro__):  # of the first k relevant items alone
         wanted = wanted.sort_values(_RANK, kind="stable").groupby("user").head(metric.k)
     request = f"pauc@{metric.k}"
-    return iter([("", _evaluate(table, wanted, request, complete=True)[request])])
+    return iter([("", _evaluate(table, wanted, request, full_ranking=True)[request])])
 
 
 def _coverage(metric: Any, tables: _Tables) -> Iterator[tuple[str, float]]:

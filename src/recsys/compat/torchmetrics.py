@@ -420,7 +420,7 @@ def _values(rows: _Scored, requests: Sequence[str], *, complete: bool = False) -
         pd.DataFrame({"user": code, "item": wanted, "grade": rows.target})[positive],
         requests,
         conventions=Conventions.of("torchmetrics").but(no_truth="skip"),
-        complete=complete,
+        full_ranking=complete,
         cautions="ignore",
     )
     return np.nan_to_num(np.stack([result.values_of(request) for request in requests])), full

@@ -53,7 +53,7 @@ def evaluate(
     seen: Any = None,
     user_ids: Iterable[Any] | None = None,
     item_ids: Iterable[Any] | None = None,
-    complete: bool = False,
+    full_ranking: bool = False,
     conventions: AnyConventions = None,
     estimators: Sequence[str] | None = None,
     confidence: float = 0.95,
@@ -85,7 +85,7 @@ def evaluate(
         seen: what a user had already (factors and scores).
         user_ids: the user of each row of a model whose rows have no ids.
         item_ids: the same for the rows of items.
-        complete: the lists rank every candidate.
+        full_ranking: the lists rank every candidate.
         conventions: as for recsys.evaluate.
         estimators: some of naive, ips, snips, snips_pooled.
         confidence: of the intervals, which treat users as the sample.
@@ -108,7 +108,7 @@ def evaluate(
     ranked = load_ranking(lists, None, user_ids, item_ids)
     history = None if seen is None else read_interactions(seen, table="seen")
     if isinstance(ranked, Lists):
-        judged: Any = match_truth(ranked, observed, complete=complete, rank_gaps=base.rank_gaps)
+        judged: Any = match_truth(ranked, observed, complete=full_ranking, rank_gaps=base.rank_gaps)
         # The cases of the ranking: users who only have a list have no items in the truth.
         observed = Interactions(
             judged.cases, judged.items, judged.truth_indptr, judged.judged, judged.grades,
@@ -116,14 +116,14 @@ def evaluate(
         )  # fmt: skip
     else:
         judged = ranked.judge(observed, RankingOptions(seen=history))
-        complete = True
+        full_ranking = True
     chance, counts = truth_propensities(observed, propensities, train, power)
     weights, diagnostics = inverse_propensity_weights(chance, clip)
     sizes, n_unobserved = _n_relevant_per_user(observed, n_relevant)
     estimates: dict[tuple[str, str], Estimate] = {}
     for request in requests:
         decisions = request.conventions(base)
-        check_needs(request, Context(complete=complete))
+        check_needs(request, Context(complete=full_ranking))
         if decisions.judged_only == "yes":
             raise ConventionError(
                 "these estimates are about items nobody judged, and judged_only='yes' takes them out of the "

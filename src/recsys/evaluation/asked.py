@@ -101,7 +101,7 @@ class Asked:
 
     candidates: what each list was chosen from; what ready lists were chosen from is not known.
     catalogue: the items of the model, or those of catalogue=; without a key if only their number is known.
-    eligible, excluded: the pairs that eligible= or a sample left of them; the items of never= (exclude=).
+    eligible, excluded: the pairs that eligible= or a sample left of them; the items of exclude=.
     seen, train: these tables, as pairs of user and item.
     truth: its pairs with their grades; users: the cases of the result.
     case_weights, item_weights: the weights that were used.
@@ -132,8 +132,8 @@ class Asked:
             facts["catalogue"] = Content(run.n_items, "") if ids is None else Content.of(ids)
         tables = {"eligible": how.eligible, "seen": how.seen, "train": train}
         facts |= {name: Content.of(table) for name, table in tables.items() if table is not None}
-        if how.never is not None:
-            facts["excluded"] = Content.of_keys(text_keys({str(item) for item in how.never}))
+        if how.exclude is not None:
+            facts["excluded"] = Content.of_keys(text_keys({str(item) for item in how.exclude}))
         if run.item_weights is not None:
             facts["item_weights"] = Content.of_numbers(run.item_weights)
         rows = partial.rows

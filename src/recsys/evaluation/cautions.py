@@ -700,8 +700,7 @@ def different_questions(compared: Compared) -> str | None:
     They share fewer than half of the users with relevant items, or fewer than 90% of 100 users or more: those
     who are in both may be the easy ones.
 
-    Silent: the same truth for most of the same users; lists for users without truth; files of format 1, which
-    do not hold the truth.
+    Silent: the same truth for most of the same users; lists for users without truth.
     """
     models = compared.models
     baseline, *others = models

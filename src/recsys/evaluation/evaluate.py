@@ -38,13 +38,11 @@ def evaluate(
     ids: IdKind | None = None,
     catalogue: int | Iterable[Any] | None = None,
     seen: Any = None,
-    complete: bool = False,
     full_ranking: bool = False,
     clusters: Mapping[Any, Any] | None = None,
     case_weights: Mapping[Any, float] | None = None,
     item_weights: Mapping[Any, float] | None = None,
     aggregate: str | None = None,
-    never: Iterable[Any] | None = None,
     exclude: Iterable[Any] | None = None,
     eligible: Any = None,
     user_ids: Iterable[Any] | None = None,
@@ -90,16 +88,14 @@ def evaluate(
         catalogue: all item ids, or their number, for metrics and conventions that need them.
         seen: what each user had already: never recommended by factors and scores; with ready lists it only
             counts relevant items among it.
-        complete: True when each list ranks every candidate (needed by auc, average_rank, …).
-        full_ranking: another name for `complete`.
+        full_ranking: True when each list ranks every candidate (needed by auc, average_rank, …).
         clusters: user of each case, if users have several cases.
         case_weights: weight of each user in the means.
         item_weights: weight of each relevant item (recall, hits, dcg, ndcg).
         aggregate: what makes one number of the values per user: "mean" (the default), "median", a percentile
             such as "p90", or "trimmed(0.1)", the mean without the lowest and the highest tenth. Metrics that
             are one number of all users stay as they are.
-        never: items no user may be recommended (factors and scores).
-        exclude: another name for `never`.
+        exclude: items no user may be recommended (factors and scores).
         eligible: the only items each user may be recommended, like `truth` (factors and scores).
         user_ids: the user of each row of a model whose rows have no ids, in their order; by default users are
             row numbers, and one of truth, seen or train that is no row is an error.
@@ -185,7 +181,6 @@ def recommend(
     *,
     users: Iterable[Any] | None = None,
     seen: Any = None,
-    never: Iterable[Any] | None = None,
     exclude: Iterable[Any] | None = None,
     eligible: Any = None,
     user_ids: Iterable[Any] | None = None,
@@ -200,8 +195,7 @@ def recommend(
         k: how many items.
         users: for whom; by default for every row of users.
         seen: what each user had already, which is left out.
-        never: items nobody may be recommended.
-        exclude: another name for `never`.
+        exclude: items no user may be recommended.
         eligible: the only items each user may be recommended.
         user_ids: the user of each row of a model whose rows have no ids; by default users are row numbers.
         item_ids: the same for the rows of items.
@@ -227,7 +221,7 @@ def recommend(
     ranking_options = RankingOptions(
         seen=load_optional_interactions(seen, "seen"),
         eligible=load_optional_interactions(eligible, "eligible"),
-        never=exclude_items(never, exclude),
+        exclude=exclude_items(exclude),
         backend=backend,
         threads=threads,
     )

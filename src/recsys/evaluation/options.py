@@ -40,13 +40,11 @@ class BatchKeywords(ContextKeywords, total=False):
     columns: Mapping[str, Any] | None
     ids: IdKind | None
     catalogue: int | Iterable[Any] | None
-    complete: bool
     full_ranking: bool
     clusters: Mapping[Any, Any] | None
     case_weights: Mapping[Any, float] | None
     item_weights: Mapping[Any, float] | None
     aggregate: str | None
-    never: Iterable[Any] | None
     exclude: Iterable[Any] | None
     eligible: Any
     backend: str
@@ -90,13 +88,11 @@ class EvaluationOptions:
     ids: IdKind | None = None
     catalogue: int | Iterable[Any] | None = None
     seen: Any = None
-    complete: bool = False
     full_ranking: bool = False
     clusters: Mapping[Any, Any] | None = None
     case_weights: Mapping[Any, float] | None = None
     item_weights: Mapping[Any, float] | None = None
     aggregate: str | None = None
-    never: Iterable[Any] | None = None
     exclude: Iterable[Any] | None = None
     eligible: Any = None
     user_ids: Iterable[Any] | None = None

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from recsys.evaluation.row_folders import RowFolder
 
 SCHEMA = 1  # of the part that is hashed: the same numbers have the same hash in every format
-FORMAT = 2  # of the file; format 1 had no sums
+FORMAT = 2  # of the file
 _PARTS = {"result", "sha256", "cases", "cases_sha256", "run"}
 _HOW_TO_SAVE = "Save one with evaluation.save(path), or recsys evaluate … --save FILE."
 _DAMAGED = "Write the result again."
@@ -159,9 +159,9 @@ def _read_document(
     is_whole = isinstance(document, dict) and document.keys() >= _PARTS
     if not is_whole or not isinstance(document["run"], dict):
         raise FileError(f"{path} is no result that recsys saved with its users.", hint=_HOW_TO_SAVE)
-    if document.get("format", 1) not in (1, FORMAT):
+    if document.get("format") != FORMAT:
         raise FileError(
-            f"{path} has format {document['format']!r}; this version of recsys reads formats 1 and {FORMAT}.",
+            f"{path} has format {document.get('format')!r}; this version of recsys reads format {FORMAT}.",
             hint="Read it with the version that wrote it, or evaluate again.",
         )
     try:
@@ -195,11 +195,6 @@ def _read_document(
         )
         evaluation.missing_rows = missing
         recomputed = json.loads(json.dumps(document_of(evaluation)))
-        own, stated = recomputed["result"]["conventions"], document["result"]["conventions"]
-        if len(stated) < len(own):  # saved before some decisions had a name; it has their defaults
-            recomputed["result"]["conventions"] = {name: own[name] for name in own if name in stated}
-            recomputed["sha256"] = fingerprint(recomputed["result"])
-        document.setdefault("cautions", [])  # not in files of format 1
         same = all(recomputed[part] == document[part] for part in ("result", "sha256", "cautions"))
     except FileError:
         raise

@@ -316,7 +316,7 @@ class CommonInputs:
 
             aggregate = Aggregate.of(options.aggregate)
             self.requests = [replace(request, aggregate=aggregate) for request in self.requests]
-        self.never = exclude_items(options.never, options.exclude)
+        self.exclude = exclude_items(options.exclude)
         self.candidates = LISTS
 
     @cached_property
@@ -343,7 +343,7 @@ class CommonInputs:
             embeddings=options.embeddings,
             profiles=options.profiles,
             intents=options.intents,
-            never=self.never,
+            never=self.exclude,
         )
 
     @cached_property
@@ -397,8 +397,7 @@ class CommonInputs:
     @cached_property
     def complete(self) -> bool:
         """Whether each list ranks every candidate."""
-        options = self.options
-        return check_flag("complete", options.complete) or check_flag("full_ranking", options.full_ranking)
+        return check_flag("full_ranking", self.options.full_ranking)
 
     def read(self) -> None:
         """Read everything now."""
@@ -440,19 +439,19 @@ class CommonInputs:
             ranking = load_ranking(asked, columns, may_be_empty=is_batch)
         needs = {need for request in self.requests for need in request.metric.needs}
         ready = isinstance(ranking, Lists)
-        chosen = self.never is not None or options.eligible is not None or eligible is not None
+        chosen = self.exclude is not None or options.eligible is not None or eligible is not None
         if ready and chosen and "eligible" not in needs:
             raise InputError(
-                "never= and eligible= choose candidates, and ready lists have none.", table="lists"
+                "exclude= and eligible= choose candidates, and ready lists have none.", table="lists"
             )
         if not ready and options.catalogue is not None:
             raise InputError(
-                "the items of the model are the catalogue.", hint="Leave out catalogue=, or use never=."
+                "the items of the model are the catalogue.", hint="Leave out catalogue=, or use exclude=."
             )
         ranking_options = RankingOptions(
             seen=self._of_users("seen", seen),
             eligible=self._of_users("eligible", eligible),
-            never=self.never,
+            exclude=self.exclude,
             backend=options.backend,
             threads=options.threads,
             progress=options.progress,
@@ -647,13 +646,10 @@ def list_length(requests: Sequence[Request], ranked: Lists | Source) -> int:
     return 1 if isinstance(ranked, Lists) else ranked.n_items
 
 
-def exclude_items(never: Iterable[Any] | None, exclude: Iterable[Any] | None) -> Iterable[Any] | None:
-    """The items of `never` or its other name `exclude`."""
-    if never is not None and exclude is not None:
-        raise InputError("never= and exclude= mean the same, and both were given.", hint="Pass one of them.")
-    items = exclude if never is None else never
+def exclude_items(items: Iterable[Any] | None) -> Iterable[Any] | None:
+    """The items of `exclude`, checked; a list where they can be read only once."""
     if items is not None:
-        check_ids(items, "exclude" if never is None else "never", "item ids")
+        check_ids(items, "exclude", "item ids")
     return list(items) if isinstance(items, Iterator) else items  # they are read several times
 
 

@@ -38,7 +38,7 @@ def score_list(
     *,
     conventions: AnyConventions = None,
     catalogue: int | None = None,
-    complete: bool = False,
+    full_ranking: bool = False,
 ) -> float:
     """One metric of one list; 0.0 (NaN for ranks and AUC) if nothing is relevant.
 
@@ -54,7 +54,7 @@ def score_list(
     grades = _read_relevant(relevant)
     rules = request.conventions(chosen) if request.params or chosen.per_metric else chosen
     listed, all_grades, grades = _without_unjudged(listed, grades, rules)
-    context = Context(n_items=check_n_items(catalogue), complete=check_flag("complete", complete))
+    context = Context(n_items=check_n_items(catalogue), complete=check_flag("full_ranking", full_ranking))
     check_needs(request, context)
     if "lists" in request.metric.needs:
         raise NotDefinedError(
@@ -72,7 +72,7 @@ def score_list(
         return _score_with_engine(listed, all_grades, request, chosen, context)
     _check_ids(listed, grades)
     reading = Reading(
-        _hits(listed, grades, complete=complete), rules.relevant_from, rules.duplicates, context
+        _hits(listed, grades, complete=context.complete), rules.relevant_from, rules.duplicates, context
     )
     graded = reading.hits.truth_grade is not None
     if graded and rules.max_grade is None and "max_grade" in request.metric.conventions:

@@ -306,7 +306,9 @@ def read_context(
     """Everything metrics may need besides lists and truth, read into our own types."""
     never_ids = None
     if never is not None:
-        never_ids, _ = encode(ids_to_array(never, table="never", column="item"), table="never", column="item")
+        never_ids, _ = encode(
+            ids_to_array(never, table="exclude", column="item"), table="exclude", column="item"
+        )
     return Context(
         train=None if train is None else read_interactions(train, table="train"),
         popularity=None if popularity is None else read_popularity(popularity),

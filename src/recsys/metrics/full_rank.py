@@ -1,6 +1,6 @@
 """Metrics that need every candidate's place, or the number of items: rank, AUC, accuracy of the cut.
 
-On truncated lists they are errors: an item that is not listed has no place. With `complete=True` the list
+On truncated lists they are errors: an item that is not listed has no place. With `full_ranking=True` the list
 ranks every candidate; where places come from counting, the candidates are known anyway.
 """
 
@@ -68,7 +68,7 @@ def average_rank(h: Reading, k: int | None, c: Conventions) -> Terms:
     is the mean over the relevant items of all users.
 
     >>> import recsys
-    >>> recsys.score_list([1, 3, 5, 8], {3, 8}, "average_rank", complete=True)
+    >>> recsys.score_list([1, 3, 5, 8], {3, 8}, "average_rank", full_ranking=True)
     3.0
     """
     return _ratio_or_nan(h.add(h.mean_rank), _n_hits(h).astype(np.float64))
@@ -93,7 +93,7 @@ def percentile_rank(h: Reading, k: int | None, c: Conventions) -> Terms:
     number of candidates, not by one less.
 
     >>> import recsys
-    >>> recsys.score_list([1, 3, 5], {3}, "percentile_rank", complete=True)
+    >>> recsys.score_list([1, 3, 5], {3}, "percentile_rank", full_ranking=True)
     0.5
     """
     return _ratio_or_nan(h.add(_percentiles(h)), _n_hits(h).astype(np.float64))
@@ -119,7 +119,7 @@ def expected_percentile_rank(h: Reading, k: int | None, c: Conventions) -> Terms
 
     >>> import recsys
     >>> lists, truth = {1: [3, 4, 5], 2: [5, 4, 3]}, {1: {3: 9.0, 5: 1.0}, 2: {4: 2.0}}
-    >>> result = recsys.evaluate(lists, truth, ["mpr", "percentile_rank"], complete=True)
+    >>> result = recsys.evaluate(lists, truth, ["mpr", "percentile_rank"], full_ranking=True)
     >>> round(result["mpr"], 4), result["percentile_rank"]
     (0.1667, 0.5)
     """
@@ -140,7 +140,7 @@ def auc(h: Reading, k: int | None, c: Conventions) -> Float:
     Every entry that is no hit is an other item. A case whose list lacks either kind is left out.
 
     >>> import recsys
-    >>> recsys.score_list([1, 3, 5, 8], {3, 8}, "auc", complete=True)
+    >>> recsys.score_list([1, 3, 5, 8], {3, 8}, "auc", full_ranking=True)
     0.25
     """
     good = _n_hits(h)
@@ -166,7 +166,7 @@ def gauc(h: Reading, k: int | None, c: Conventions, *, weight: str = "candidates
 
     >>> import recsys
     >>> lists, truth = {1: [3, 5], 2: [5, 3, 4, 6]}, {1: [3], 2: [3]}
-    >>> round(recsys.evaluate(lists, truth, ["gauc"], complete=True)["gauc"], 4)
+    >>> round(recsys.evaluate(lists, truth, ["gauc"], full_ranking=True)["gauc"], 4)
     0.7778
     """
     if weight not in ("candidates", "relevant"):
@@ -191,7 +191,7 @@ def pauc(h: Reading, k: int | None, c: Conventions) -> Float:
     Hits are those of the whole list. A case without hits or without other items is left out.
 
     >>> import recsys
-    >>> recsys.score_list([1, 3, 5, 8], {3, 8}, "pauc@1", complete=True)
+    >>> recsys.score_list([1, 3, 5, 8], {3, 8}, "pauc@1", full_ranking=True)
     0.0
     """
     good = _n_hits(h)

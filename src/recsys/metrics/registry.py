@@ -301,8 +301,8 @@ class Need(NamedTuple):
 
 NEEDS: dict[str, Need] = {
     "candidates": Need(
-        "lists that rank every candidate (complete=True)",
-        "If each list ranks every candidate, pass complete=True; otherwise use a metric with @k.",
+        "lists that rank every candidate (full_ranking=True)",
+        "If each list ranks every candidate, pass full_ranking=True; otherwise use a metric with @k.",
         lambda c: c.complete,
     ),
     "catalogue": Need(
@@ -345,7 +345,7 @@ NEEDS: dict[str, Need] = {
         lambda c: c.reference is not None,
     ),
     "eligible": Need(
-        "which items may be shown (catalogue=, never=, eligible=), unless all may", "", lambda _: True
+        "which items may be shown (catalogue=, exclude=, eligible=), unless all may", "", lambda _: True
     ),
     "intents": Need(
         "what each relevant item is relevant for (intents=)",

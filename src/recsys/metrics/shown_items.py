@@ -75,7 +75,7 @@ def filled(h: Reading, k: int | None, c: Conventions) -> Float:
     tie_order="items",
 )
 def valid(h: Reading, k: int | None, c: Conventions) -> Float:
-    """The share of the items shown that may be: in the catalogue, not `never`, `eligible`, not shown before.
+    """The share of the items shown that may be: in the catalogue, `eligible`, not in `exclude`, not repeated.
 
     Here repeats are entries that may not be shown, whatever `duplicates` says; an empty place
     (rank_gaps=kept) is no entry. What is not given rules nothing out; with eligible=, a user without an
@@ -83,7 +83,7 @@ def valid(h: Reading, k: int | None, c: Conventions) -> Float:
 
     >>> import recsys
     >>> lists = {1: [3, 3, 9, 5]}
-    >>> recsys.evaluate(lists, {1: {3}}, "valid@4", catalogue=[3, 4, 5], never=[5])["valid@4"]
+    >>> recsys.evaluate(lists, {1: {3}}, "valid@4", catalogue=[3, 4, 5], exclude=[5])["valid@4"]
     0.25
     """
     entries, context, ids = h.listed, h.context, h.facts.ids

@@ -230,7 +230,7 @@ def _in_catalogue(history: Interactions, catalogue: Sequence[Any] | None) -> Int
             f"{known.items.name(np.argmin(codes))!r} for one.",
             table="catalogue",
             column="item",
-            hint="Pass all item ids; never= of evaluate keeps items out of the rankings.",
+            hint="Pass all item ids; exclude= of evaluate keeps items out of the rankings.",
         )
     return replace(known, items=all_items, codes=codes[known.codes].astype(np.int32))
 

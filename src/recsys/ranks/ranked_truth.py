@@ -312,7 +312,7 @@ def _kept_ranks(lists: Lists, *, complete: bool) -> Int | None:
             "the lists leave ranks out, so they do not rank every candidate.",
             table="lists",
             column="rank",
-            hint="Leave out complete=True, or use rank_gaps='closed'.",
+            hint="Leave out full_ranking=True, or use rank_gaps='closed'.",
         )
     if ranks.max(initial=0) > _LAST_PLACE:
         raise InputError(

@@ -106,7 +106,9 @@ class ClusterEvaluation:
             {name: table.sent for name, table in sides.items()},
             edges,
             largest_k(self.requests) or 1,
-            RankingOptions(seen=inputs.seen, never=inputs.never, backend=inputs.options.backend, threads=1),
+            RankingOptions(
+                seen=inputs.seen, exclude=inputs.exclude, backend=inputs.options.backend, threads=1
+            ),
         )
 
         schema = f"user {kinds['case']}, item {items.id_type}, score double"

@@ -41,8 +41,8 @@ class Eligible(Interactions):
         return self.lengths
 
     @property
-    def never(self) -> Array:
-        """Ids of items that no user may be recommended: with one set for all users, pass them as `never=`."""
+    def excluded(self) -> Array:
+        """Ids of items that no user may be recommended: with one set for all users, pass `exclude=` them."""
         return self.items.values[~self.available]
 
     @property

@@ -13,7 +13,7 @@ from typing import Any, Literal, Unpack, overload
 
 import numpy as np
 
-from recsys.errors import InputError, RecsysDeprecationWarning, RecsysWarning, SplitError, check_choice, warn
+from recsys.errors import InputError, RecsysWarning, SplitError, check_choice, warn
 from recsys.inputs.containers import as_csr
 from recsys.kernels.keyed_random import id_keys, pair_keys, unit_floats
 from recsys.records.arrays import Ids, Int
@@ -434,7 +434,7 @@ def _whole_amounts(job: Job, size: int, amounts: tuple[Any, Any], noun: str) -> 
 @overload
 def split(
     data: Any,
-    how: Literal["random_ratio", "per_user_ratio", "per_user_temporal"] = ...,
+    how: Literal["random_ratio", "per_user_ratio", "per_user_temporal"],
     test: float = ...,
     validation: float = ...,
     **options: Unpack[SplitOptions],
@@ -523,13 +523,13 @@ def split(
 def split(data: Any, how: str, *arguments: Any, **parameters: Any) -> Split | Folds: ...
 
 
-def split(data: Any, how: str | None = None, *arguments: Any, **parameters: Any) -> Split | Folds:
+def split(data: Any, how: str, *arguments: Any, **parameters: Any) -> Split | Folds:
     """Split interactions by the name of a strategy.
 
     Args:
         data: a table, a sparse matrix, a dict, a 2-D array or `Interactions`.
-        how: a name in `STRATEGIES`. Leaving it out is deprecated: it means "random_ratio", which lets a model
-            learn from what came after the test, and a later version will ask for a name.
+        how: a name in `STRATEGIES`: "leave_last" and "global_temporal" go by time; with
+            "random_ratio" a model learns from what came after the test.
         arguments: positional arguments of that strategy.
         parameters: keyword arguments of that strategy.
 
@@ -542,14 +542,6 @@ def split(data: Any, how: str | None = None, *arguments: Any, **parameters: Any)
     >>> split({"ann": ["a", "b", "c"], "bob": ["a", "d"]}, "leave_last").test
     {'ann': ['c'], 'bob': ['d']}
     """
-    if how is None:
-        how = "random_ratio"
-        warn(
-            RecsysDeprecationWarning,
-            "split(data) without a strategy draws rows at random, so models learn from what came after the "
-            'test. Say how: split(data, "leave_last") or split(data, "global_temporal"), which go by time, '
-            'or split(data, "random_ratio") if this is meant. A later version will refuse the omission.',
-        )
     return STRATEGIES.find(how)(data, *arguments, **parameters)
 
 

@@ -400,11 +400,11 @@ def run_protocol(
     results, runs, seconds, notes = dict[str, Evaluation](), dict[str, list[Evaluation]](), {}, list[str]()
     for name, run_name, model, facts in _runs(protocol):
         say(f"evaluating {run_name}")
-        never = candidates.get("never")
+        exclude = candidates.get("exclude")
         if "lists" in model and not is_model_path(model["lists"]):
-            if never:
-                say(f"{name}: candidates.never was not applied, its lists are taken as they are")
-            never = None
+            if exclude:
+                say(f"{name}: candidates.exclude was not applied, its lists are taken as they are")
+            exclude = None
         start = time.perf_counter()
         with protocol.errors_at("models", name):
             source = _read_model(protocol, model, train, **facts)
@@ -415,7 +415,7 @@ def run_protocol(
                     notes.append(f"{name}: {n_had:,} listed items were in training, and were left out")
             results[run_name] = evaluate(
                 source, test, protocol.requests, conventions=protocol.conventions, seen=seen, train=train,
-                never=never, cautions=cautions,
+                exclude=exclude, cautions=cautions,
             )  # fmt: skip
         notes += (f"{name}: {words}" for words in words_on_missing_lists(results[run_name]))
         results[run_name].run = {**run_facts(), **facts}

@@ -170,7 +170,7 @@ class ModelEvaluator(translation.StandardEvaluator):
     def _get_top_k(self, scores: Any, k: int, exclude_indices: Iterable[int] | None = None) -> Any:
         """Indices of the k highest scores of one user, best first, without the excluded ones."""
         excluded = None if exclude_indices is None else translation.id_list(exclude_indices)
-        lists = recommend(Scores(np.atleast_2d(scores)), translation.cutoff(k), never=excluded or None)
+        lists = recommend(Scores(np.atleast_2d(scores)), translation.cutoff(k), exclude=excluded or None)
         return lists.codes.astype(np.int64)
 
 

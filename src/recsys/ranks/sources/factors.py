@@ -130,7 +130,7 @@ class Factors(UsersByItems):
                 deepest=options.deepest,
                 item_bias=self.item_bias,
                 item_rank=item_rank,
-                never=self.never_rows(options),
+                never=self.excluded_rows(options),
                 threads=options.threads,
                 backend=options.backend,
                 progress=options.progress,

@@ -43,7 +43,7 @@ class RankingOptions:
 
     seen: Interactions | None = None
     eligible: Interactions | None = None
-    never: Iterable[Any] | None = None
+    exclude: Iterable[Any] | None = None
     backend: str = "auto"
     threads: int | None = None
     progress: Callable[[int, int], object] | None = None
@@ -356,7 +356,7 @@ class UsersByItems:
         self, options: RankingOptions, cases: Ids
     ) -> tuple[Csr | None, Csr | None, Bool | None]:
         """The items each case has seen, those it may be recommended, and which nobody may be recommended."""
-        return *self.rows_of_cases(options, cases), self.never_rows(options)
+        return *self.rows_of_cases(options, cases), self.excluded_rows(options)
 
     def rows_of_cases(self, options: RankingOptions, cases: Ids) -> tuple[Csr | None, Csr | None]:
         """The items each case has seen, and those it may be recommended."""
@@ -368,13 +368,13 @@ class UsersByItems:
             per_case.append(None if data is None else _rows_of_cases(data, cases, self.item_rows))
         return per_case[0], per_case[1]
 
-    def never_rows(self, options: RankingOptions) -> Bool | None:
+    def excluded_rows(self, options: RankingOptions) -> Bool | None:
         """Which items nobody may be recommended."""
-        if options.never is None:
+        if options.exclude is None:
             return None
-        values = ids_to_array(options.never, table="never", column="item")
-        ids, _ = encode(values, table="never", column="item")
-        self.item_rows.check_ids(ids, table="never")
+        values = ids_to_array(options.exclude, table="exclude", column="item")
+        ids, _ = encode(values, table="exclude", column="item")
+        self.item_rows.check_ids(ids, table="exclude")
         rows = self.item_rows.row_of(ids.values)
         excluded = np.zeros(self.item_rows.size, dtype=bool)
         excluded[rows[rows >= 0]] = True
