@@ -19,7 +19,7 @@ PEERS := .venv-peers
 BIN := $(VENV)/bin
 NATIVE := $(wildcard CMakeLists.txt src/recsys/kernels/native/*)
 CPP := $(wildcard src/recsys/kernels/native/*.cpp src/recsys/kernels/native/*.hpp tests/kernels/native/*.cpp)
-SOURCES := $(shell find src -name '*.py' -o -name 'py.typed' -o -name '*.html' -o -name '*.css' -o -name '*.js' -o -name '*.json' \
+SOURCES := $(shell find src -name '*.py' -o -name '*.pyi' -o -name 'py.typed' -o -name '*.html' -o -name '*.css' -o -name '*.js' -o -name '*.json' \
     -o -name '*.txt')
 
 .PHONY: help demo test quick check parity bench tidy sanitize coverage mutants fuzz faults same-bytes load nominal \

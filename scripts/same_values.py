@@ -566,7 +566,7 @@ def verbs(setting: Setting) -> Iterator[tuple[str, Any]]:
     yield from ((f"popularity {n}", v) for n, v in bits_of(recsys.evaluate(popular, truth, asked, **how)))
     chance = recsys.baselines.random_expectation(nested(world("int").truth), asked, n_items=N_ITEMS)
     yield "chance", [*chance.to_dict().values()]
-    diverse = recsys.rerank.diversify(recsys.recommend(popular, 9), w.vectors, 5, item_ids=w.items)
+    diverse = recsys.rerankers.diversify(recsys.recommend(popular, 9), w.vectors, 5, item_ids=w.items)
     yield "reranked", bits([diverse.indptr, diverse.codes])
     audit = recsys.audit(train, truth, lists)
     yield "audit", bits([[f.name, f.severity, f.count] for f in audit])

@@ -299,8 +299,7 @@ def cautions_page() -> str:
     return "\n".join(lines)
 
 
-# The rooms of the API reference: those that need no import beside recsys, and three beside them.
-ROOMS = recsys._ROOMS | {name: f"recsys.{name}" for name in ("audits", "conventions", "metrics")}  # noqa: SLF001
+ROOMS = recsys._ROOMS  # noqa: SLF001 - the modules of the API reference
 VERBS = {
     "evaluation": "Evaluate",
     "comparison": "Compare",

@@ -143,7 +143,7 @@ def test_archives_that_unpack_without_end_are_refused(tmp_path, monkeypatch):
         lambda: recsys.read_file(tmp_path / "a.csv.gz"),
         lambda: ranx.Run.from_file(str(tmp_path / "a.gz")),
         lambda: read_arrays(tmp_path / "a.npz"),
-        lambda: recsys.data.read(tmp_path / "ml.zip"),
+        lambda: recsys.datasets.read(tmp_path / "ml.zip"),
     ):
         with pytest.raises(FileError, match="times its size"):
             call()
@@ -204,7 +204,7 @@ def test_a_zip_whose_table_of_contents_lies(tmp_path):
     at = data.rindex(b"PK\x01\x02") + 24  # the unpacked size, in the central directory
     (tmp_path / "ml.zip").write_bytes(data[:at] + (10).to_bytes(4, "little") + data[at + 4 :])
     with pytest.raises(FileError):
-        recsys.data.read(tmp_path / "ml.zip")
+        recsys.datasets.read(tmp_path / "ml.zip")
 
 
 def test_an_item_number_beyond_every_memory_is_refused(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import json
 import pkgutil
@@ -94,9 +95,45 @@ def test_a_name_means_either_a_module_or_what_a_room_exports(name):
     assert not modules & exported
 
 
-@pytest.mark.parametrize("name", sorted(set(recsys._ROOMS) | {"audits"}))
+def test_python_and_type_checkers_read_the_same_names_in_the_stub():
+    tree = ast.parse(Path(recsys.__file__).with_name("__init__.pyi").read_text("utf-8"))
+    rows = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
+    # `NAME as NAME` is what makes a name of a stub public.
+    assert all(row.names[0].name == row.names[0].asname and len(row.names) == 1 for row in rows)
+    homes = {row.names[0].name: (row.level, row.module) for row in rows}
+    assert len(homes) == len(rows)
+    assert {*homes, "__version__"} == set(dir(recsys))
+    for name, (level, home) in homes.items():
+        value = getattr(recsys, name)
+        if level:
+            assert value is importlib.import_module(".".join(filter(None, ("recsys", home, name))))
+            assert name not in recsys.__all__
+        else:
+            assert value is getattr(importlib.import_module(home), name)
+            assert not isinstance(value, ModuleType)
+            assert name in recsys.__all__
+
+
+def public_functions():
+    """(module, name) of every public function and class."""
+    modules = {"recsys", *packages(), *recsys._ROOMS.values()}
+    for module in sorted(modules):
+        room = importlib.import_module(module)
+        for name in getattr(room, "__all__", ()):
+            if callable(getattr(room, name)):
+                yield module, name
+
+
+def test_no_public_function_shares_its_name_with_a_room():
+    doors = {path.stem for path in Path(recsys.__file__).parent.iterdir()} | set(recsys._ROOMS)
+    functions = list(public_functions())
+    assert len(functions) > 200
+    assert not [(module, name) for module, name in functions if name in doors]
+
+
+@pytest.mark.parametrize("name", sorted(recsys._ROOMS))
 def test_a_public_room_shows_its_own_names_and_nothing_else(name):
-    room = importlib.import_module(recsys._ROOMS.get(name, f"recsys.{name}"))
+    room = importlib.import_module(recsys._ROOMS[name])
     shown = dir(room)
     assert sorted(shown) == sorted(room.__all__)
     homes = {getattr(getattr(room, n), "__module__", "recsys") or "recsys" for n in shown}

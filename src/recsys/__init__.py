@@ -1,117 +1,37 @@
-"""Evaluate recommender systems: every ranking metric, under conventions that are named."""
+"""Evaluate recommender systems: every ranking metric, under conventions that are named.
+
+The public names are listed in one place, `__init__.pyi`. Type checkers and editors read that stub anyway,
+since they do not follow names that are imported on first use. Its lines are simple enough to be the table
+that `__getattr__` needs as well, and reading them costs less than the import of `typing` would. A dictionary
+in this file would have to be repeated for type checkers, and imports under TYPE_CHECKING for Python.
+"""
 
 from __future__ import annotations
 
 import sys
 from importlib import import_module
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from os.path import dirname
 
-# Each name is imported under itself, which is how type checkers know it for public.
-# isort: off
-if TYPE_CHECKING:
-    from recsys.audits import audit as audit
-    from recsys.benching.bench import bench as bench
-    from recsys.comparison.compare import Comparison as Comparison, compare as compare
-    from recsys.comparison.conformance import Conformance as Conformance, conform as conform
-    from recsys.comparison.explain import explain as explain
-    from recsys.comparison.gate import gate as gate
-    from recsys.comparison.history import history as history
-    from recsys.comparison.identify import Identification as Identification, identify as identify
-    from recsys.comparison.race import Race as Race, race as race
-    from recsys.conventions.decisions import Conventions as Conventions
-    from recsys.evaluation.candidates import (
-        Candidates as Candidates,
-        evaluate_candidates as evaluate_candidates,
-    )
-    from recsys.evaluation.evaluate import evaluate as evaluate, recommend as recommend
-    from recsys.evaluation.evaluator import Evaluator as Evaluator
-    from recsys.evaluation.fusion_tuning import FusionTuning as FusionTuning, tune_fusion as tune_fusion
-    from recsys.evaluation.ratings import evaluate_ratings as evaluate_ratings
-    from recsys.evaluation.results import Evaluation as Evaluation, load as load
-    from recsys.evaluation.single import score_list as score_list
-    from recsys.evaluation.stopping import StopWhen as StopWhen
-    from recsys.inputs import read_interactions as read_interactions, read_lists as read_lists
-    from recsys.inputs.files import read_file as read_file
-    from recsys.kernels import show_backends as show_backends
-    from recsys.metrics import metric as metric
-    from recsys.ranks.fusion import fuse as fuse
-    from recsys.ranks.sources import (
-        Factors as Factors,
-        Scores as Scores,
-        from_model as from_model,
-        read_factors as read_factors,
-    )
-    from recsys.splits import split as split
-    from recsys.stats.online_experiments import ab as ab
-    from recsys.records.arrays import Interactions as Interactions, Lists as Lists
-# isort: on
+_NAMES: dict[str, str] = {}  # {function or class: the module that defines it}
+_ROOMS: dict[str, str] = {}  # {module: its full name}; `recsys.splits.leave_last` needs no second import
+_TABLE = dirname(__file__) + "/__init__.pyi"  # noqa: PTH120 - pathlib is slow to import
 
-__version__: str  # of the installed package, which has it from pyproject.toml; "unknown" where it is not
+for _line in __spec__.loader.get_data(_TABLE).decode().splitlines():
+    match _line.split():
+        case ["from", _home, "import", _name, "as", _] if _home.startswith("."):
+            _ROOMS[_name] = f"recsys{_home.rstrip('.')}.{_name}"
+        case ["from", _home, "import", _name, "as", _]:
+            _NAMES[_name] = _home
 
-# Where each public name is defined: {module: names}. Type checkers read the imports above.
-_NAMES = {
-    "audits": ("audit",),
-    "benching.bench": ("bench",),
-    "comparison.compare": ("Comparison", "compare"),
-    "comparison.conformance": ("Conformance", "conform"),
-    "comparison.explain": ("explain",),
-    "comparison.gate": ("gate",),
-    "comparison.history": ("history",),
-    "comparison.identify": ("Identification", "identify"),
-    "comparison.race": ("Race", "race"),
-    "conventions.decisions": ("Conventions",),
-    "evaluation.candidates": ("Candidates", "evaluate_candidates"),
-    "evaluation.evaluate": ("evaluate", "recommend"),
-    "evaluation.evaluator": ("Evaluator",),
-    "evaluation.fusion_tuning": ("FusionTuning", "tune_fusion"),
-    "evaluation.ratings": ("evaluate_ratings",),
-    "evaluation.results": ("Evaluation", "load"),
-    "evaluation.single": ("score_list",),
-    "evaluation.stopping": ("StopWhen",),
-    "inputs": ("read_interactions", "read_lists"),
-    "inputs.files": ("read_file",),
-    "kernels": ("show_backends",),
-    "metrics": ("metric",),
-    "ranks.fusion": ("fuse",),
-    "ranks.sources": ("Factors", "Scores", "from_model", "read_factors"),
-    "splits": ("split",),
-    "stats.online_experiments": ("ab",),
-    "records.arrays": ("Interactions", "Lists"),
-}
-_HOMES = dict(sorted((name, f"recsys.{module}") for module, names in _NAMES.items() for name in names))
-
-# Modules with a vocabulary of their own: `recsys.splits.leave_last` needs no import beside recsys.
-_ROOMS = {
-    "adapters": "recsys.evaluation.adapters",
-    "analysis": "recsys.analysis",
-    "baselines": "recsys.models.baselines",
-    "callbacks": "recsys.models.callbacks",
-    "cf": "recsys.cf",
-    "data": "recsys.splits.datasets",
-    "debias": "recsys.debias",
-    "errors": "recsys.errors",
-    "files": "recsys.inputs.files",
-    "models": "recsys.models",
-    "negatives": "recsys.splits.negatives",
-    "report": "recsys.report",
-    "rerank": "recsys.models.rerankers",
-    "sampled": "recsys.stats.sampled",
-    "spark": "recsys.spark",
-    "splits": "recsys.splits",
-    "stats": "recsys.stats",
-    "studies": "recsys.benching.studies",
-}
-
-__all__ = list(_HOMES)
+__all__ = list(_NAMES)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Import a public name when it is first used, so that `import recsys` costs next to nothing."""
     if name in _ROOMS:
-        value: Any = import_module(_ROOMS[name])
-    elif name in _HOMES:
-        value = getattr(import_module(_HOMES[name]), name)
+        value = import_module(_ROOMS[name])
+    elif name in _NAMES:
+        value = getattr(import_module(_NAMES[name]), name)
     elif name == "__version__":
         from importlib.metadata import PackageNotFoundError, version
 
@@ -125,8 +45,8 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-class _Package(ModuleType):
-    def __reduce__(self) -> tuple[Any, ...]:
+class _Package(type(sys)):
+    def __reduce__(self) -> tuple[object, ...]:
         """A function that mentions the package can go to another process (Spark, Dask, joblib)."""
         return import_module, (self.__name__,)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import recsys
-from recsys import baselines, rerank
+from recsys import baselines, rerankers
 from recsys.errors import InputError, UnknownNameError
 
 
@@ -202,15 +202,15 @@ def test_similar_items_refuse_what_does_not_fit():
 
 def test_profiles_weigh_by_grade_and_count_what_is_missing():
     rows = [[1.0, 0.0], [0.0, 1.0], [float("nan"), 1.0]]
-    profiles = rerank.user_profiles({"u": {0: 3, 1: 1, 2: 5}}, rows, weighted=True)
+    profiles = rerankers.user_profiles({"u": {0: 3, 1: 1, 2: 5}}, rows, weighted=True)
     assert profiles.vectors.tolist() == [[0.75, 0.25]]
     assert profiles.n_missing == 1
-    named = rerank.user_profiles({"u": ["x", "q"]}, rows, item_ids=["x", "y", "z"], aggregation="max")
+    named = rerankers.user_profiles({"u": ["x", "q"]}, rows, item_ids=["x", "y", "z"], aggregation="max")
     assert (named.vectors.tolist(), named.n_missing) == ([[1.0, 0.0]], 1)
     with pytest.raises(InputError, match="item_ids"):
-        rerank.user_profiles({"u": ["x"]}, rows)
+        rerankers.user_profiles({"u": ["x"]}, rows)
     with pytest.raises(InputError, match="infinite"):
-        rerank.unit_rows([[np.inf, 0.0]])
+        rerankers.unit_rows([[np.inf, 0.0]])
 
 
 @pytest.mark.parametrize("similarity", [[[1.0]], [[1.0, 0.2], [0.2, 1.0]], ((1, 0), (0, 1))])

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recsys
-from recsys import data
+from recsys import datasets
 from recsys.errors import ColumnError, FileError, RecsysError, UnknownNameError
 from recsys.inputs.files.reader import read_table, write_table
-from recsys.splits.datasets import dataset_readers as datasets
+from recsys.splits.datasets import dataset_readers
 
 U_DATA = "196\t242\t3\t881250949\n186\t302\t3\t891717742\n22\t377\t1\t878887116\n"
 U_ITEM = (
@@ -40,7 +40,7 @@ def hundred(tmp_path):
 
 
 def test_movielens_100k(hundred):
-    dataset = data.movielens(hundred)
+    dataset = datasets.movielens(hundred)
     assert dataset.interactions.to_dict("list") == {
         "user_id": [196, 186, 22], "item_id": [242, 302, 377], "rating": [3.0, 3.0, 1.0],
         "timestamp": [881250949, 891717742, 878887116],
@@ -62,7 +62,7 @@ def test_movielens_with_colons(tmp_path):
         '1193::"Quoted" One, A: B (1975)::Drama|War\n661::Caf\xe9::Comedy\n'.encode("latin-1")
     )
     (tmp_path / "users.dat").write_text("1::F::1::10::48067\n")
-    dataset = data.movielens(tmp_path)
+    dataset = datasets.movielens(tmp_path)
     assert dataset.interactions["item_id"].tolist() == [1193, 661, 1193]
     assert dataset.interactions["rating"].tolist() == [5.0, 3.0, 0.5]
     assert dataset.items["title"].tolist() == ['"Quoted" One, A: B (1975)', "Café"]
@@ -74,7 +74,7 @@ def test_movielens_with_a_header(tmp_path):
         "userId,movieId,rating,timestamp\n1,31,2.5,1260759144\n1,1029,3.0,1260759179\n"
     )
     (tmp_path / "movies.csv").write_text('movieId,title,genres\n31,"Dangerous Minds, The",Drama\n')
-    dataset = data.movielens(tmp_path)
+    dataset = datasets.movielens(tmp_path)
     assert dataset.interactions["timestamp"].dtype == np.int64
     assert dataset.items["title"].tolist() == ["Dangerous Minds, The"]
     assert dataset.roles["item"] == "movieId"
@@ -86,31 +86,31 @@ def test_an_archive_is_read_without_unpacking_and_its_sum_is_checked(hundred, tm
         for file in hundred.iterdir():
             archive.write(file, f"ml-100k/{file.name}")
     with pytest.raises(FileError, match=r"MD5.*grouplens"):
-        data.read(path)
+        datasets.read(path)
     found = hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()
-    monkeypatch.setitem(datasets.ARCHIVES, "ml-100k.zip", found)
-    dataset = data.read(path)
+    monkeypatch.setitem(dataset_readers.ARCHIVES, "ml-100k.zip", found)
+    dataset = datasets.read(path)
     assert len(dataset.interactions) == 3
     assert dataset.items is not None
     assert dataset.notes["md5"] == f"{found}, as published"
     (tmp_path / "other.zip").write_bytes(b"PK\x03\x04nonsense")
     with pytest.raises(FileError, match="no zip archive"):
-        data.read(tmp_path / "other.zip")
+        datasets.read(tmp_path / "other.zip")
 
 
 def test_ratings_outside_the_scale_are_a_damaged_file(hundred):
     (hundred / "u.data").write_text(U_DATA + "1\t2\t9\t881250949\n")
     with pytest.raises(FileError, match="row 4: the rating 9 lies outside 1 to 5"):
-        data.movielens(hundred)
+        datasets.movielens(hundred)
     (hundred / "u.data").write_text(U_DATA + "1\t2\tnan\t881250949\n")
     with pytest.raises(FileError, match="outside"):
-        data.movielens(hundred)
+        datasets.movielens(hundred)
     (hundred / "u.data").write_text(U_DATA + "1\t2\tgood\t881250949\n")
     with pytest.raises(FileError, match="line 4: the grade 'good' is not a number"):
-        data.movielens(hundred)
+        datasets.movielens(hundred)
     (hundred / "u.data").write_text(U_DATA + "1\t2\t3\n")
     with pytest.raises(FileError, match="line 4: 3 columns, expected 4"):
-        data.movielens(hundred)
+        datasets.movielens(hundred)
 
 
 @pytest.mark.parametrize(
@@ -124,15 +124,15 @@ def test_ratings_outside_the_scale_are_a_damaged_file(hundred):
 )
 def test_what_is_not_there_is_told_where_to_get(tmp_path, name, words):
     with pytest.raises(FileError, match=words):
-        data.read(tmp_path / name)
+        datasets.read(tmp_path / name)
 
 
 def test_a_folder_of_nothing_known(tmp_path):
     (tmp_path / "notes.txt").write_text("hello")
     with pytest.raises(FileError, match="no data set of a known format"):
-        data.read(tmp_path)
+        datasets.read(tmp_path)
     with pytest.raises(FileError, match="not MovieLens"):
-        data.movielens(tmp_path)
+        datasets.movielens(tmp_path)
 
 
 def test_recbole_atomic_files(tmp_path):
@@ -140,55 +140,55 @@ def test_recbole_atomic_files(tmp_path):
         "user_id:token\titem_id:token\trating:float\ttimestamp:float\nu1\ti1\t4\t881250949.5\nu2\ti1\t3\t1\n"
     )
     (tmp_path / "x.item").write_text("item_id:token\tprice:float\ttags:token_seq\ni1\t1.5\ta b\n")
-    dataset = data.read(tmp_path)
+    dataset = datasets.read(tmp_path)
     assert list(dataset.interactions.columns) == ["user_id", "item_id", "rating", "timestamp"]
     assert dataset.interactions["timestamp"].tolist() == [881250949.5, 1.0]
     assert dataset.items["price"].tolist() == [1.5]
     assert dataset.items["tags"].tolist() == ["a b"]
     assert dataset.roles["time"] == "timestamp"
-    assert len(data.read(tmp_path / "x.inter").interactions) == 2
+    assert len(datasets.read(tmp_path / "x.inter").interactions) == 2
     (tmp_path / "y.inter").write_text("user_id:token\titem_id:token\nu1\ti1\n")
     with pytest.raises(FileError, match=r"2 \.inter files"):
-        data.recbole(tmp_path)
+        datasets.recbole(tmp_path)
 
 
 def test_amazon_in_both_orders(tmp_path):
     old = tmp_path / "ratings_Books.csv"
     old.write_text("A2CX7LUOHB2NDG,0321732944,5.0,1341100800\nA2NWSAGRHCP8N5,0439886341,1.0,1367193600\n")
-    dataset = data.read(old)
+    dataset = datasets.read(old)
     assert dataset.interactions["item_id"].tolist() == ["0321732944", "0439886341"]
     assert dataset.notes["order"] == "user_first"
     new = tmp_path / "Books.csv"
     new.write_text("0321732944,A2CX7LUOHB2NDG,5.0,1341100800\n0439886341,A2NWSAGRHCP8N5,1.0,1367193600\n")
-    dataset = data.amazon(new)
+    dataset = datasets.amazon(new)
     assert dataset.interactions["user_id"].tolist() == ["A2CX7LUOHB2NDG", "A2NWSAGRHCP8N5"]
     assert dataset.notes["order"] == "item_first"
-    assert data.amazon(new, order="user_first").interactions["user_id"].tolist() == [
+    assert datasets.amazon(new, order="user_first").interactions["user_id"].tolist() == [
         "0321732944",
         "0439886341",
     ]
     with pytest.raises(UnknownNameError, match="item_first"):
-        data.amazon(new, order="items_first")
+        datasets.amazon(new, order="items_first")
     (tmp_path / "bad.csv").write_text("A2CX7LUOHB2NDG,0321732944,7.0,1341100800\n")
     with pytest.raises(FileError, match="outside 1 to 5"):
-        data.amazon(tmp_path / "bad.csv")
+        datasets.amazon(tmp_path / "bad.csv")
 
 
 def test_plain_tables_with_their_own_columns(tmp_path):
     path = tmp_path / "events.csv"
     path.write_text("when,who,what,note\n2026-01-01,007,a,x\n2026-01-02,008,NA,\n")
     with pytest.raises(ColumnError, match="recognised as the user"):
-        data.table(path)
-    dataset = data.table(path, columns={"user": "who", "item": "what", "time": "when"})
+        datasets.table(path)
+    dataset = datasets.table(path, columns={"user": "who", "item": "what", "time": "when"})
     assert dataset.interactions["who"].tolist() == ["007", "008"]
     assert dataset.interactions["what"].tolist() == ["a", "NA"]
     assert dataset.interactions["note"].tolist() == ["x", ""]
     parquet = tmp_path / "interactions.parquet"
     write_table(parquet, dataset.interactions)
-    again = data.read(tmp_path, columns={"user": "who", "item": "what", "time": "when"})
+    again = datasets.read(tmp_path, columns={"user": "who", "item": "what", "time": "when"})
     pd.testing.assert_frame_equal(again.interactions, dataset.interactions, check_dtype=False)
     assert (
-        data.table(parquet, columns={"user": "who", "item": "what"}, ids="str").interactions["who"][0]
+        datasets.table(parquet, columns={"user": "who", "item": "what"}, ids="str").interactions["who"][0]
         == "007"
     )
 
@@ -242,11 +242,11 @@ def test_judgements_stay_judgements(tmp_path):
 
 @pytest.mark.shared
 def test_a_folder_of_parquet_files(shared_dir):
-    dataset = data.read(shared_dir / "data" / "ml-100k")
+    dataset = datasets.read(shared_dir / "data" / "ml-100k")
     assert repr(dataset) == (
         "Dataset(ml-100k: 100,000 rows, 943 users, 1,682 items, with tables of items and users)"
     )
-    small = data.read(shared_dir / "data" / "ml-latest-small")
+    small = datasets.read(shared_dir / "data" / "ml-latest-small")
     assert len(small.items) == 9125
 
 
@@ -264,7 +264,7 @@ def test_real_ratings_in_every_published_format(shared_dir, tmp_path):
     frame.to_csv(tmp_path / "ml-20m" / "ratings.csv", index=False)
     frame.rename(columns=lambda c: f"{c}:token").to_csv(tmp_path / "x.inter", sep="\t", index=False)
     for path in ("ml-100k", "ml-1m", "ml-20m", "x.inter"):
-        dataset = data.read(tmp_path / path)
+        dataset = datasets.read(tmp_path / path)
         pd.testing.assert_frame_equal(dataset.interactions.astype(np.int64), frame.astype(np.int64), obj=path)
 
 
@@ -284,7 +284,7 @@ def test_whatever_a_file_holds_it_is_read_or_refused(tmp_path_factory, lines, ma
     (folder / name).write_text("\n".join(mark.join(line) for line in lines))
     for path in (folder, folder / name):
         try:
-            dataset = data.read(path)
+            dataset = datasets.read(path)
         except RecsysError:
             continue
         assert len(dataset.interactions) > 0
@@ -298,19 +298,19 @@ def test_bytes_are_read_or_refused(tmp_path_factory, content, name):
     path = tmp_path_factory.mktemp("data") / name
     path.write_bytes(content)
     with contextlib.suppress(RecsysError):
-        data.read(path)
+        datasets.read(path)
 
 
 def test_files_that_are_not_what_they_are_read_as_are_told(hundred, tmp_path):
     write_table(tmp_path / "ratings.parquet", pd.DataFrame({"user": [1], "item": [2]}))
     with pytest.raises(FileError, match="is parquet, not user,item,rating,time"):
-        data.amazon(tmp_path / "ratings.parquet")
+        datasets.amazon(tmp_path / "ratings.parquet")
     (tmp_path / "x.inter").write_text("user_id:token\titem_id:token\tx:token\tx:float\nu\ti\t1\t1\n")
     with pytest.raises(FileError, match=r"x\.inter: two columns differ only in their type"):
-        data.recbole(tmp_path / "x.inter")
+        datasets.recbole(tmp_path / "x.inter")
     (hundred / "u.user").write_text(U_USER + "22|49\n")
     with pytest.raises(FileError, match=r"u\.user"):
-        data.movielens(hundred)
+        datasets.movielens(hundred)
 
 
 def test_a_glob_is_one_table_named_after_its_folder(tmp_path):
@@ -318,6 +318,6 @@ def test_a_glob_is_one_table_named_after_its_folder(tmp_path):
     folder.mkdir()
     for day in (1, 2):
         (folder / f"{day}.csv").write_text(f"user,item\nu{day},i\n")
-    dataset = data.read(folder / "*.csv")
+    dataset = datasets.read(folder / "*.csv")
     assert dataset.interactions["user"].tolist() == ["u1", "u2"]
     assert dataset.name == "days"

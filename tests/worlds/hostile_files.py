@@ -218,20 +218,24 @@ def _table_readers() -> Iterator[Reader]:
 
 def _data_set_readers() -> Iterator[Reader]:
     users = {"users.dat": b"1::F::1::10::48067\n"}
-    yield Reader("MovieLens folder", "ratings.dat", recsys.data.read, _RATINGS, "cells", users)
+    yield Reader("MovieLens folder", "ratings.dat", recsys.datasets.read, _RATINGS, "cells", users)
     amazon = b"u1,i1,5.0,100\nu2,i1,3.0,200\n"
     yield Reader(
-        "Amazon ratings", "ratings_A.csv", lambda at: recsys.data.read(at / "ratings_A.csv"), amazon, "cells"
+        "Amazon ratings",
+        "ratings_A.csv",
+        lambda at: recsys.datasets.read(at / "ratings_A.csv"),
+        amazon,
+        "cells",
     )
     yield Reader(
-        "RecBole folder", "a.inter", recsys.data.read, b"user_id:token\titem_id:token\n1\t2\n", "cells"
+        "RecBole folder", "a.inter", recsys.datasets.read, b"user_id:token\titem_id:token\n1\t2\n", "cells"
     )
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("ml/ratings.dat", _RATINGS)
         archive.writestr("ml/movies.dat", b"10::A (1990)::Drama\n")
     yield Reader(
-        "zip archive", "ml.zip", lambda at: recsys.data.read(at / "ml.zip"), packed.getvalue(), "zip"
+        "zip archive", "ml.zip", lambda at: recsys.datasets.read(at / "ml.zip"), packed.getvalue(), "zip"
     )
     test = b"u_idx,i_idx\n0,1\n1,2\n"
     yield Reader("test and train", "test.csv", load_test_data, test, "cells", {"train.csv": test})

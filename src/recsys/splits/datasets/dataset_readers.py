@@ -227,7 +227,7 @@ def amazon(path: str | os.PathLike[str], *, order: str | None = None) -> Dataset
     file_format = detect_format(source)
     if file_format not in ("ratings", "csv"):
         raise FileError(
-            f"{path} is {file_format}, not user,item,rating,time.", hint="Use recsys.data.table(path)."
+            f"{path} is {file_format}, not user,item,rating,time.", hint="Use recsys.datasets.table(path)."
         )
     frame, roles = read_table(source, format="ratings", ids="str", header=_ORDERS[order or "user_first"])
     if order is None:
@@ -365,5 +365,5 @@ def _check_scale(frame: Any, column: str, scale: tuple[float, float], name: str)
         raise FileError(
             f"{name}, row {row + 1}: the rating {values[row]:g} lies outside {scale[0]:g} to {scale[1]:g} "
             f"({int(is_outside.sum()):,} such rows).",
-            hint="Check the file, or read it as a plain table: recsys.data.table(path).",
+            hint="Check the file, or read it as a plain table: recsys.datasets.table(path).",
         )
