@@ -246,7 +246,7 @@ def test_a_race_finds_the_winner_and_drops_the_beaten(world):
     full = {name: recsys.evaluate(model, truth, ["ndcg@10"]) for name, model in models.items()}
     found = recsys.race(models, truth, ["ndcg@10"])
     assert found.winner == {"ndcg@10": "good"}
-    assert found.settled
+    assert found.decided
     assert found.n_seen["random"] <= found.n_seen["good"]
     assert found.share_saved > 0.5
     for leg in found.legs:

@@ -108,7 +108,7 @@ def about(way: Way, case: dict[str, Any]) -> dict[str, Any]:
         "features": ("embeddings", {int(i): v for i, v in case.get("features", {}).items()}),
         "boolean": ("embeddings", {int(i): v for i, v in case.get("boolean_features", {}).items()}),
     }
-    return dict(forms[name] for name in way.told)
+    return dict(forms[name] for name in way.given)
 
 
 Rows = dict[int, list[tuple[int, float]]]

@@ -29,14 +29,14 @@ class Way:
 
     Forms: `given`; `cut` at k; `rows`, every relevant item that is not listed as one more row with score 0;
     `catalogue`, every item that is not listed tied below the list; `padded`, cut or filled with misses to
-    exactly k, with all of the 400 items implicit was given tied below. `told` is what else the library was
+    exactly k, with all of the 400 items implicit was given tied below. `given` is what else the library was
     given, see `about` in table.py; `then` is what it does to the number before it shows it.
     """
 
     request: str
     but: Mapping[str, Any] = field(default_factory=dict)
     form: str = "given"
-    told: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()
     then: Callable[[float], float] = float
 
 
@@ -134,11 +134,11 @@ DOCSTRINGS = {
 }
 
 CATALOGUE = ("catalogue",)
-COVERAGE = Way("coverage@{k}", told=CATALOGUE)
-ENTROPY = Way("entropy@{k}", told=CATALOGUE)
-NOVELTY = Way("novelty@{k}", told=("train",))
-POPULARITY = Way("average_popularity@{k}", told=("train",))
-ILD = Way("ild@{k}", told=("features",))
+COVERAGE = Way("coverage@{k}", given=CATALOGUE)
+ENTROPY = Way("entropy@{k}", given=CATALOGUE)
+NOVELTY = Way("novelty@{k}", given=("train",))
+POPULARITY = Way("average_popularity@{k}", given=("train",))
+ILD = Way("ild@{k}", given=("features",))
 
 
 def complement(value: float) -> float:
@@ -156,70 +156,70 @@ def nats(bits: float) -> float:
 # Numbers about the items shown.
 BEYOND: dict[str, dict[str, Way]] = {
     "rectools": {
-        "coverage": Way("distinct_items@{k}", told=CATALOGUE),
+        "coverage": Way("distinct_items@{k}", given=CATALOGUE),
         "coverage (normalize=True)": COVERAGE,
         "novelty (MeanInvUserFreq)": NOVELTY,
         "popularity (AvgRecPopularity)": POPULARITY,
-        "ild (Hamming on boolean features)": Way("ild(distance=hamming)@{k}", told=("boolean",)),
+        "ild (Hamming on boolean features)": Way("ild(distance=hamming)@{k}", given=("boolean",)),
     },
     "lenskit": {
-        "gini (ListGini over catalogue)": Way("gini@{k}", told=CATALOGUE),
-        "gini (ExposureGini)": Way("gini(weight=geometric)@{k}", told=CATALOGUE),
-        "popularity (MeanPopRank)": Way("popularity_percentile@{k}", told=("train",)),
+        "gini (ListGini over catalogue)": Way("gini@{k}", given=CATALOGUE),
+        "gini (ExposureGini)": Way("gini(weight=geometric)@{k}", given=CATALOGUE),
+        "popularity (MeanPopRank)": Way("popularity_percentile@{k}", given=("train",)),
     },
     "replay": {
-        "coverage (of the train items)": Way("coverage@{k}", told=("train_catalogue",)),
-        "novelty (Surprisal)": Way("surprisal@{k}", told=("train",)),
-        "novelty (Novelty = share unseen by the user)": Way("unseen@{k}", told=("train",)),
+        "coverage (of the train items)": Way("coverage@{k}", given=("train_catalogue",)),
+        "novelty (Surprisal)": Way("surprisal@{k}", given=("train",)),
+        "novelty (Novelty = share unseen by the user)": Way("unseen@{k}", given=("train",)),
     },
     "recpack": {
-        "coverage": Way("coverage@{k}", told=("columns",)),
-        "ild (Jaccard on boolean features)": Way("ild(distance=jaccard)@{k}", told=("boolean",)),
+        "coverage": Way("coverage@{k}", given=("columns",)),
+        "ild (Jaccard on boolean features)": Way("ild(distance=jaccard)@{k}", given=("boolean",)),
     },
     "recbole": {
         "coverage": COVERAGE,
-        "gini": Way("gini@{k}", told=CATALOGUE),
+        "gini": Way("gini@{k}", given=CATALOGUE),
         "entropy (divided by the number of distinct items)": ENTROPY,
         "popularity (AveragePopularity)": POPULARITY,
     },
     "elliot": {
-        "coverage (ItemCoverage, a count)": Way("distinct_items@{k}", told=CATALOGUE),
-        "gini (1 - Gini)": Way("gini(corrected=yes)@{k}", told=CATALOGUE, then=complement),
+        "coverage (ItemCoverage, a count)": Way("distinct_items@{k}", given=CATALOGUE),
+        "gini (1 - Gini)": Way("gini(corrected=yes)@{k}", given=CATALOGUE, then=complement),
         "entropy": ENTROPY,
     },
     "recommenders": {
-        "coverage (catalog_coverage)": Way("coverage@{k}", told=("train_catalogue",)),
+        "coverage (catalog_coverage)": Way("coverage@{k}", given=("train_catalogue",)),
         "entropy (distributional_coverage)": ENTROPY,
-        "novelty": Way("novelty(cold=zero, over=events)@{k}", told=("train",)),
+        "novelty": Way("novelty(cold=zero, over=events)@{k}", given=("train",)),
         "ild (diversity, item_feature_vector)": ILD,
-        "ild (diversity, co-occurrence)": Way("ild(missing=zero)@{k}", told=("train_columns",)),
-        "serendipity": Way("unexpectedness(missing=zero)@{k}", told=("train", "train_columns")),
+        "ild (diversity, co-occurrence)": Way("ild(missing=zero)@{k}", given=("train_columns",)),
+        "serendipity": Way("unexpectedness(missing=zero)@{k}", given=("train", "train_columns")),
     },
     "rs_metrics": {
         "coverage": COVERAGE,
         "novelty (surprisal)": NOVELTY,
-        "popularity": Way("average_popularity(over=users)@{k}", told=("train",)),
+        "popularity": Way("average_popularity(over=users)@{k}", given=("train",)),
     },
     "recmetrics": {
-        "coverage (prediction_coverage, percent)": Way("coverage@{k}", told=CATALOGUE, then=percent),
+        "coverage (prediction_coverage, percent)": Way("coverage@{k}", given=CATALOGUE, then=percent),
         "novelty": NOVELTY,
-        "ild (intra_list_similarity)": Way("ild@{k}", told=("features",), then=complement),
+        "ild (intra_list_similarity)": Way("ild@{k}", given=("features",), then=complement),
     },
     "irspack": {
         "gini (over items in recs or truth)": Way("gini@{k}"),
-        "entropy (nats)": Way("entropy@{k}", told=CATALOGUE, then=nats),
+        "entropy (nats)": Way("entropy@{k}", given=CATALOGUE, then=nats),
     },
     "seed000_code": {
         "coverage": COVERAGE,
-        "novelty": Way("novelty(cold=drop)@{k}", told=("train",)),
+        "novelty": Way("novelty(cold=drop)@{k}", given=("train",)),
         "ild (1 - mean cosine, clamped to [0,1])": ILD,
         "cold_start_coverage (<2 interactions; unused index 0 counts as an item)": Way(
-            "cold_coverage(below=2)@{k}", told=("train", "columns")
+            "cold_coverage(below=2)@{k}", given=("train", "columns")
         ),
     },
     "seed001": {
         "coverage": COVERAGE,
-        "gini (over recommended items only)": Way("gini@{k}", told=CATALOGUE),
+        "gini (over recommended items only)": Way("gini@{k}", given=CATALOGUE),
         "ild (mean cosine distance)": ILD,
     },
 }

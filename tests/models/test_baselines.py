@@ -97,7 +97,7 @@ def test_no_id_decides_who_is_in_the_head():
 def test_popularity_takes_ids_and_keeps_ties_where_asked():
     series = pd.Series({"b": 3, "a": 3, "c": 9})
     assert lists_of(baselines.popularity(series, users=["u"]), 3)["u"] == ["c", "a", "b"]
-    tied = baselines.popularity(series, users=["u"], settle_ties=False)
+    tied = baselines.popularity(series, users=["u"], break_ties=False)
     result = recsys.evaluate(tied, {"u": ["b"]}, ["recall@2"], conventions={"ties": "expected"})
     assert result["recall@2"] == 0.5
 

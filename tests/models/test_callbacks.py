@@ -125,7 +125,7 @@ def test_fit_trains_for_the_best_number_of_epochs():
     epochs = []
     fitted = fit(
         make, pairs, cases=cases, epochs=30, patience=3, learning_rate=0.02, batch=128, device="cpu",
-        told=lambda epoch, _result: epochs.append(epoch),
+        on_evaluation=lambda epoch, _result: epochs.append(epoch),
     )  # fmt: skip
     assert stages == ["tuned", "final"]
     assert len(fitted.history.epochs) == fitted.watch.best_epoch

@@ -282,7 +282,7 @@ def test_sorted_differences_say_who_wins_and_do_not_grow_with_the_users(lower):
     )
     rows = chart.spec["data"]["values"]
     assert len(rows) <= 3 * 81
-    assert "3,000 won, 5,000 tied, 2,000 lost" in chart.says
+    assert "3,000 won, 5,000 tied, 2,000 lost" in chart.description
     words = chart.spec["layer"][0]["encoding"]["color"]["scale"]["domain"]
     assert words == ["won 30%", "tied 50%", "lost 20%"]
     places = [[r["x"] for r in rows if r["users"] == word] for word in words]
@@ -384,7 +384,7 @@ def test_a_comparison_draws_its_differences(results):
     assert rows[0]["value"] == pytest.approx(row.relative, rel=1e-5)
     users = comparison.chart.winloss("ndcg@10").spec["data"]["values"]
     assert [r["users"] for r in users if r["who"] == "model 2"] == [row.wins, row.ties, row.losses]
-    says = comparison.chart.sorted_differences("model 2").says
+    says = comparison.chart.sorted_differences("model 2").description
     assert f"{row.wins} won, {row.ties} tied, {row.losses} lost" in says
     assert comparison.plot.duel("model 2").get_xlabel() == "ndcg@10 of model 0"
     assert comparison.plot.tradeoff("recall@10").get_ylabel() == "ndcg@10"
@@ -534,7 +534,7 @@ def test_of_a_crowd_the_first_and_the_baseline_are_named():
     picture = PICTURES["cutoffs"]({"ndcg": by_model}, baseline="model 49", order=names)
     (panel,) = picture.panels
     named = [*names[: style.N_OF_CROWD], "model 49"]
-    assert panel.series.told_apart == named
+    assert panel.series.highlighted == named
     text = next(mark for mark in panel.marks if mark.kind == "text")
     assert sorted(row["label"] for row in text.rows) == sorted(named)
     assert {row["model"] for row in panel.rows} == set(names)  # all are drawn

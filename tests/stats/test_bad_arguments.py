@@ -77,7 +77,7 @@ CALLS = {
         n_cases=10, ranks=[1, 2], method="bv", gamma=0.1, prior="log")),
     "sampled.negatives_needed": (sampled.negatives_needed, dict(metric="hit@5", n_items=50, tolerance=0.1)),
     "sampled.winner_probability": (sampled.winner_probability, dict(first=[1, 2], second=[3, 4],
-        n_negatives=9, n_items=50, metric="hit@5", known="true", method="bv")),
+        n_negatives=9, n_items=50, metric="hit@5", ranks="true", method="bv")),
     "sampled.inclusion_chances": (sampled.inclusion_chances, dict(weights=[1.0, 2.0, 3.0], n=2)),
     "sampled.estimate_weighted": (sampled.estimate_weighted, dict(above=[[1, 0], [0, 0], [1, 1]],
         chances=[[0.5, 0.5]] * 3, n_items=5, metric="auc", clusters=None, confidence=0.9)),

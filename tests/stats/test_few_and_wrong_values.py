@@ -159,8 +159,8 @@ def test_without_a_correction_no_corrected_p_is_explained_and_an_unknown_row_is_
 
 def test_a_sample_of_equal_models_picks_either():
     assert sampled.winner_probability([1, 2, 3], [1, 2, 3], 9, 100, "hit@5") == 0.5
-    assert sampled.winner_probability([1, 1], [1, 1], 99, 100, "hit@5", known="true") == 0.5
-    assert sampled.winner_probability([1, 1], [100, 100], 99, 100, "hit@5", known="true") == 1.0
+    assert sampled.winner_probability([1, 1], [1, 1], 99, 100, "hit@5", ranks="true") == 0.5
+    assert sampled.winner_probability([1, 1], [100, 100], 99, 100, "hit@5", ranks="true") == 1.0
     with pytest.raises(InputError, match="method='mle' gives no value per case"):
         sampled.winner_probability([1, 2, 3], [4, 2, 3], 9, 100, "hit@5", method="mle")
 

@@ -121,14 +121,14 @@ def test_equal_models_have_no_winner_and_a_better_one_wins_early() -> None:
         one, other = drawn(rng, n, 0.3, 0.3)
         models, stop = {"one": one, "other": other}, StopWhen(rng=world)
         found = recsys.race(models, truth, ["hit@4"], stop_when=stop)
-        wrong["race"] += found.settled
-        if not found.settled:
+        wrong["race"] += found.decided
+        if not found.decided:
             assert set(found.n_seen.values()) == {n}
         against = StopWhen(against=recsys.evaluate(other, truth, ["hit@4"]), rng=world)
         stopped = recsys.evaluate(one, truth, ["hit@4"], stop_when=against).notes["stopped"]
         wrong["against"] += stopped["intervals"]["hit@4"]["verdict"] != "not settled"
         stop = StopWhen(rng=world, about="these users")
-        wrong["these users"] += recsys.race(models, truth, ["hit@4"], stop_when=stop).settled
+        wrong["these users"] += recsys.race(models, truth, ["hit@4"], stop_when=stop).decided
     assert max(wrong["race"], wrong["against"]) / worlds <= upper(ALPHA, worlds)
     assert wrong["these users"] / worlds > 0.9
     truth = recsys.read_interactions({u: [u] for u in range(10_000)})

@@ -163,7 +163,7 @@ def test_identical_runs_are_one_run() -> None:
     result = seeds(np.stack([d] * 5))
     assert result.standard_error == pytest.approx(stats.sem(d), rel=1e-9)
     assert result.variance_runs == pytest.approx(0, abs=1e-20)
-    assert result.says == "better in 5 of 5 runs"
+    assert result.summary == "better in 5 of 5 runs"
 
 
 def test_folds_are_nadeau_and_bengios_formula() -> None:
@@ -214,7 +214,7 @@ def test_lower_is_better_applies_to_runs_and_the_posterior() -> None:
         assert row.bayes is not None
         assert row.bayes.p_better > 0.99
         if row.runs is not None:
-            assert row.runs.says == "better in 5 of 5 runs"
+            assert row.runs.summary == "better in 5 of 5 runs"
 
 
 def test_equivalence_includes_the_spread_between_runs() -> None:

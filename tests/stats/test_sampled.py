@@ -484,13 +484,13 @@ class TestPlanning:
     def test_the_winners_probability_is_how_often_a_sample_names_it(self):
         ranks = true_ranks(0.7, n_cases=400)
         other = np.minimum(N_ITEMS, (ranks * 1.15).astype(int) + 1)
-        text = sampled.winner_probability(ranks, other, 50, N_ITEMS, "hit@10", known="true")
+        text = sampled.winner_probability(ranks, other, 50, N_ITEMS, "hit@10", ranks="true")
         wins = [
             (sample(ranks, 50, seed=2 * s) <= 10).sum() > (sample(other, 50, seed=2 * s + 1) <= 10).sum()
             for s in range(400)
         ]
         assert text == pytest.approx(np.mean(wins), abs=0.08)
-        swapped = sampled.winner_probability(other, ranks, 50, N_ITEMS, "hit@10", known="true")
+        swapped = sampled.winner_probability(other, ranks, 50, N_ITEMS, "hit@10", ranks="true")
         assert swapped == pytest.approx(text)
 
     def test_a_sampled_winner_can_be_the_true_loser(self):
@@ -498,7 +498,7 @@ class TestPlanning:
         top = np.where(np.arange(1000) < 300, 5, 1500)
         steady = np.full(1000, 60)
         assert truth_of("hit@10", top) > truth_of("hit@10", steady)
-        text = sampled.winner_probability(top, steady, N_NEGATIVES, N_ITEMS, "hit@10", known="true")
+        text = sampled.winner_probability(top, steady, N_NEGATIVES, N_ITEMS, "hit@10", ranks="true")
         assert text < 0.01
         sampled_ranks = sample(top), sample(steady, seed=2)
         sure = sampled.winner_probability(*sampled_ranks, N_NEGATIVES, N_ITEMS, "hit@10")
@@ -506,7 +506,7 @@ class TestPlanning:
 
     def test_equal_models_win_half_the_time(self):
         ranks = true_ranks(n_cases=300)
-        assert sampled.winner_probability(ranks, ranks, 50, N_ITEMS, "hit@10", known="true") == 0.5
+        assert sampled.winner_probability(ranks, ranks, 50, N_ITEMS, "hit@10", ranks="true") == 0.5
 
     @pytest.mark.parametrize(
         ("call", "words"),
@@ -516,7 +516,7 @@ class TestPlanning:
             (lambda: sampled.expected_error("hit@10", 9, 50, n_cases=0), "n_cases"),
             (lambda: sampled.negatives_needed("hit@10", 50, tolerance=0), "tolerance"),
             (lambda: sampled.winner_probability([1, 2, 3], [1, 2, 3, 9], 9, 50), "same cases"),
-            (lambda: sampled.winner_probability([1], [2], 9, 50, known="maybe"), "neither"),
+            (lambda: sampled.winner_probability([1], [2], 9, 50, ranks="maybe"), "neither"),
         ],
     )
     def test_impossible_plans_are_refused(self, call, words):

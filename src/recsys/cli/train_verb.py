@@ -299,7 +299,7 @@ def ncf_command(
                 return Fitted(model, model, None, train(model, pairs, progress=bar, **training))
             return fit(
                 make, pairs, patience=patience, metric=metric, progress=bar,
-                told=None if quiet else note_epoch, **training,
+                on_evaluation=None if quiet else note_epoch, **training,
             )  # fmt: skip
 
     def fit_new(part: str) -> Any:

@@ -87,7 +87,7 @@ class Race(Tabled, Mapping[str, Evaluation]):
         return 1.0 - sum(self.n_seen.values()) / (len(self) * self.n_total)
 
     @property
-    def settled(self) -> bool:
+    def decided(self) -> bool:
         """Whether every watched metric has a winner."""
         return all(name is not None for name in self.winner.values())
 

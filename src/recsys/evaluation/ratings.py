@@ -257,7 +257,7 @@ class RatingEvaluation(Evaluation):
             how = ["" if math.isnan(limit) else "exact" for limit in (floor[name], best[name])]
             why = "" if all(how) else _NO_VALUE
             limits[name] = Limits(value, floor[name], best[name], how[0], how[1], why=why)
-        return Bounds(limits, says=_CAPTION, parse=partial(Request.parse, find=lookup_rating))
+        return Bounds(limits, caption=_CAPTION, parse=partial(Request.parse, find=lookup_rating))
 
     def merge(self, *others: Evaluation) -> Evaluation:
         """The result over the users of all; equal to evaluating their rows at once."""

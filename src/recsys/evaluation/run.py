@@ -423,8 +423,8 @@ class CommonInputs:
         asks = can_recommend and not hasattr(lists, "user_factors")
         if asks:
             _refuse_row_ids(*row_ids, f"the lists of {type(lists).__name__}.recommend")
-        ranking = None if asks else load_ranking(lists, columns, *row_ids, ids=ids, may_be_empty=is_batch)
-        known = load_interactions(truth, "truth", columns, ids=ids, may_be_empty=is_batch)
+        ranking = None if asks else load_ranking(lists, columns, *row_ids, ids=ids, allow_empty=is_batch)
+        known = load_interactions(truth, "truth", columns, ids=ids, allow_empty=is_batch)
         if ranking is None:
             longest = largest_k(self.requests)
             if longest is None:
@@ -436,7 +436,7 @@ class CommonInputs:
             from recsys.ranks.sources import lists_from_recommender
 
             asked = lists_from_recommender(lists, known.cases.values, longest)
-            ranking = load_ranking(asked, columns, may_be_empty=is_batch)
+            ranking = load_ranking(asked, columns, allow_empty=is_batch)
         needs = {need for request in self.requests for need in request.metric.needs}
         ready = isinstance(ranking, Lists)
         chosen = self.exclude is not None or options.eligible is not None or eligible is not None
@@ -502,7 +502,7 @@ class CommonInputs:
                 table=name,
                 hint=f"Pass {name}= once: to the Evaluator, or to each update.",
             )
-        return load_interactions(data, name, self.options.columns, ids=self.options.ids, may_be_empty=True)
+        return load_interactions(data, name, self.options.columns, ids=self.options.ids, allow_empty=True)
 
 
 def load_ranking(
@@ -512,7 +512,7 @@ def load_ranking(
     item_ids: Iterable[Any] | None = None,
     *,
     ids: IdKind | None = None,
-    may_be_empty: bool = False,
+    allow_empty: bool = False,
 ) -> Lists | Source:
     """Ready lists, or a source that ranks the catalogue, whose rows have `user_ids` and `item_ids`."""
     if isinstance(lists, UsersByItems):
@@ -537,7 +537,7 @@ def load_ranking(
                     table="lists",
                     hint="Did you mean recsys.Scores(matrix)? It ranks all items by their scores.",
                 )
-        ready = read_lists(lists, columns=columns_for("lists", columns), may_be_empty=may_be_empty)
+        ready = read_lists(lists, columns=columns_for("lists", columns), allow_empty=allow_empty)
         _check_id_kind(ready, "lists", ids)
     _refuse_row_ids(user_ids, item_ids, f"ready lists ({type(lists).__name__})")
     return ready
@@ -585,7 +585,7 @@ def load_interactions(
     columns: Mapping[str, Any] | None,
     *,
     ids: IdKind | None = None,
-    may_be_empty: bool = False,
+    allow_empty: bool = False,
 ) -> Interactions:
     """The items each user had; `table` is the name in errors and in `columns`."""
     if isinstance(data, str | Path):
@@ -596,8 +596,8 @@ def load_interactions(
         data,
         table=table,
         columns=columns_for(table, columns),
-        bare=table in _PAIRS_ONLY,
-        may_be_empty=may_be_empty,
+        pairs_only=table in _PAIRS_ONLY,
+        allow_empty=allow_empty,
         negatives=table == "truth",
     )
     return _check_id_kind(interactions, table, ids)
@@ -608,7 +608,7 @@ def load_optional_interactions(
 ) -> Interactions | None:
     """The same, or None if there is no history; `seen={}` is a history in which nobody had anything."""
     nobody = table == "seen" and isinstance(data, Mapping) and not data
-    return None if data is None else load_interactions(data, table, columns, ids=ids, may_be_empty=nobody)
+    return None if data is None else load_interactions(data, table, columns, ids=ids, allow_empty=nobody)
 
 
 def with_highest_grade(

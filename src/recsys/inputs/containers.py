@@ -40,7 +40,7 @@ def read_lists(
     *,
     columns: Mapping[str, str] | None = None,
     table: str = "lists",
-    may_be_empty: bool = False,
+    allow_empty: bool = False,
 ) -> Lists:
     """Recommendation lists from a table or container.
 
@@ -49,7 +49,7 @@ def read_lists(
     if isinstance(data, Lists):
         return data
     roles = ("case", "user", "item", "score", "rank")
-    return to_lists(_read_rows(data, roles, columns, table, may_be_empty=may_be_empty))
+    return to_lists(_read_rows(data, roles, columns, table, allow_empty=allow_empty))
 
 
 def read_interactions(
@@ -57,20 +57,20 @@ def read_interactions(
     *,
     columns: Mapping[str, str] | None = None,
     table: str = "truth",
-    bare: bool = False,
-    may_be_empty: bool = False,
+    pairs_only: bool = False,
+    allow_empty: bool = False,
     negatives: bool = False,
 ) -> Interactions:
-    """Truth, training data or seen items from a table or container; `bare`: without grades and times.
+    """Truth, training data or seen items from a table or container; `pairs_only`: without grades and times.
 
     A negative grade is an error; `negatives` keeps them, for the conventions of an evaluation to decide.
     """
     if isinstance(data, Interactions):
-        if not negatives and not bare:
+        if not negatives and not pairs_only:
             refuse_negative_grades(data, table)
         return data
-    roles = ("case", "user", "item") if bare else ("case", "user", "item", "grade", "time")
-    rows = _read_rows(data, roles, columns, table, may_be_empty=may_be_empty)
+    roles = ("case", "user", "item") if pairs_only else ("case", "user", "item", "grade", "time")
+    rows = _read_rows(data, roles, columns, table, allow_empty=allow_empty)
     return to_interactions(rows, negatives=negatives)
 
 
@@ -80,16 +80,16 @@ def _read_rows(
     columns: Mapping[str, str] | None,
     table: str,
     *,
-    may_be_empty: bool,
+    allow_empty: bool,
 ) -> Rows:
     if not isinstance(data, _CONTAINERS):
         from recsys.inputs.frames import as_frame, rows_of_frame
 
         frame = as_frame(data)
         if frame is not None:
-            return rows_of_frame(frame, roles, columns, table, may_be_empty=may_be_empty)
+            return rows_of_frame(frame, roles, columns, table, allow_empty=allow_empty)
     is_container = isinstance(data, Mapping | list | tuple | np.ndarray) and getattr(data, "ndim", 1) > 0
-    if may_be_empty and is_container and len(data) == 0:
+    if allow_empty and is_container and len(data) == 0:
         return no_rows(table)
     return rows_of_container(data, ordered="rank" in roles, table=table)
 

@@ -67,7 +67,7 @@ def rows_of_frame(
     columns: Mapping[str, str] | None,
     table: str,
     *,
-    may_be_empty: bool = False,
+    allow_empty: bool = False,
 ) -> Rows:
     """Coded ids and the columns of these roles; a kernel puts whole numbers in their final order at once."""
     column_of = find_columns(list(frame.columns), roles, columns, table)
@@ -78,7 +78,7 @@ def rows_of_frame(
         for name in notes["read"]["unused"]:
             if frame[name].dtype.is_float():
                 raise unnamed_score(name, table)
-    if len(frame) == 0 and may_be_empty:
+    if len(frame) == 0 and allow_empty:
         return no_rows(table, notes)
     if len(frame) == 0:
         raise table_without_rows(table)

@@ -142,11 +142,11 @@ def popularity(
     scores: ItemScores | Mapping[Any, float] | Sequence[float] | Array,
     *,
     users: Iterable[Any],
-    settle_ties: bool = True,
+    break_ties: bool = True,
 ) -> Factors:
     """The same ranking for everyone, by one number per item: counts, sales, a recency-weighted count.
 
-    Equal numbers are ordered by item id, as part of the definition. `settle_ties=False` keeps them equal, for
+    Equal numbers are ordered by item id, as part of the definition. `break_ties=False` keeps them equal, for
     `conventions={"ties": "expected"}`.
 
     >>> import recsys
@@ -158,7 +158,7 @@ def popularity(
     if np.isnan(values).any() or np.isinf(values).any():
         raise InputError("an item's popularity is missing or infinite.", hint="Give every item a number.")
     item_factor = values
-    if settle_ties:
+    if break_ties:
         item_factor = np.empty(len(values))
         item_factor[np.lexsort((np.arange(len(values)), -values))] = np.arange(len(values), 0, -1)
     user_ids = list(users)
@@ -246,7 +246,7 @@ def with_fallback(model: Factors, train: Any, *, below: int = 3, fallback: Any =
         user_ids=ids if users.named else None,
         item_ids=own_ids if items.named else None,
     )
-    return mixed if warm.all() or not users.named else mixed.for_anybody(int(np.argmin(warm)))
+    return mixed if warm.all() or not users.named else mixed.for_any_user(int(np.argmin(warm)))
 
 
 def shuffled(

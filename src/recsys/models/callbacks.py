@@ -56,7 +56,7 @@ class EpochEvaluation:
         min_delta: by how much a value must be better to count.
         every: how many epochs between evaluations.
         keep_best: keep a copy of the best weights, for `restore`; otherwise only the values are stored.
-        told: called with (epoch, result) after each evaluation.
+        on_evaluation: called with (epoch, result) after each evaluation.
         options: of `evaluate_candidates` (device, autocast, batch, duplicates, conventions).
 
     >>> watch = EpochEvaluation([(0, 1, [0, 2])], metric="mrr", patience=1)
@@ -77,7 +77,7 @@ class EpochEvaluation:
         min_delta: float = 0.0,
         every: int = 1,
         keep_best: bool = False,
-        told: Callable[[int, Evaluation], object] | None = None,
+        on_evaluation: Callable[[int, Evaluation], object] | None = None,
         **options: Unpack[CandidateKeywords],
     ) -> None:
         if every < 1 or (patience is not None and patience < 1) or not 0 <= min_delta < math.inf:
@@ -89,7 +89,7 @@ class EpochEvaluation:
         self.requests: list[Request] = parse_all([metric, *metrics], None)
         self.metric = str(self.requests[0])
         self.patience, self.min_delta, self.every, self.keep_best = patience, min_delta, every, keep_best
-        self.told, self.options = told, options
+        self.on_evaluation, self.options = on_evaluation, options
         self.history: list[tuple[int, dict[str, float]]] = []
         self.best: float | None = None
         self.best_epoch: int | None = None
@@ -107,8 +107,8 @@ class EpochEvaluation:
             self.best, self.best_epoch = value, epoch
             if self.keep_best:
                 self._best_weights = {n: v.detach().cpu().clone() for n, v in model.state_dict().items()}
-        if self.told is not None:
-            self.told(epoch, result)
+        if self.on_evaluation is not None:
+            self.on_evaluation(epoch, result)
         return self.exhausted
 
     @property
@@ -215,7 +215,7 @@ def fit(
     refit: bool = True,
     device: Any = "auto",
     seed: int = 0,
-    told: Callable[[int, Evaluation], object] | None = None,
+    on_evaluation: Callable[[int, Evaluation], object] | None = None,
     **training: Unpack[TrainKeywords],
 ) -> Fitted:
     """Choose the number of epochs on each user's last item, then train on all pairs for that many.
@@ -230,7 +230,7 @@ def fit(
         refit: train anew on all pairs; if False, `model` is `tuned`.
         device: "cpu", "cuda", "mps" or "auto".
         seed: of the negatives and the order of training.
-        told: called with (epoch, result) after each evaluation.
+        on_evaluation: called with (epoch, result) after each evaluation.
         training: other arguments of `recsys.models.train`.
 
     >>> from recsys.models import GMF
@@ -245,7 +245,13 @@ def fit(
     held_out = read_candidates(cases) if cases is not None else hold_out_last(pairs, seed=seed)[1]
     rest, _ = pairs.without_last()
     watch = EpochEvaluation(
-        held_out, metric=metric, metrics=["hit@10"], patience=patience, keep_best=True, device=None, told=told
+        held_out,
+        metric=metric,
+        metrics=["hit@10"],
+        patience=patience,
+        keep_best=True,
+        device=None,
+        on_evaluation=on_evaluation,
     )
     options: dict[str, Any] = {"device": device, "seed": seed, **training}
     tuned = make("tuned")

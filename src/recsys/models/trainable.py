@@ -238,7 +238,7 @@ def _in_catalogue(history: Interactions, catalogue: Sequence[Any] | None) -> Int
 def _by_popularity(history: Interactions, **weighting: Any) -> Factors:
     from recsys.models.baselines import popularity, training_counts
 
-    return popularity(training_counts(history, **weighting), users=history.cases.values).for_anybody()
+    return popularity(training_counts(history, **weighting), users=history.cases.values).for_any_user()
 
 
 @_trainable("popularity", "What most users had.")
@@ -285,7 +285,7 @@ def fit_random(history: Interactions, *, seed: int = 0) -> Scores:
     """A random ranking for each user, those without a history too."""
     from recsys.models.baselines import shuffled
 
-    return shuffled(users=history.cases.values, item_ids=history.items.values, seed=seed).for_anybody()
+    return shuffled(users=history.cases.values, item_ids=history.items.values, seed=seed).for_any_user()
 
 
 @_trainable(

@@ -155,7 +155,9 @@ def report_html(
 
 def chart_page(chart: Chart) -> str:
     """A page with a single chart."""
-    return _render(_Page(chart.says.rstrip("."), [Section(pictures=[Drawing("", chart)], key="chart")]))
+    return _render(
+        _Page(chart.description.rstrip("."), [Section(pictures=[Drawing("", chart)], key="chart")])
+    )
 
 
 def _render(page: _Page) -> str:

@@ -128,7 +128,11 @@ class ShardJob:
                 model = self.items.model(tables["user_factors"], shard)
                 if "seen" in tables:
                     seen = read_interactions(
-                        tables["seen"], columns=self.sent["seen"], table="seen", bare=True, may_be_empty=True
+                        tables["seen"],
+                        columns=self.sent["seen"],
+                        table="seen",
+                        pairs_only=True,
+                        allow_empty=True,
                     )
                     options = replace(options, seen=seen)
                 best = model.top(None, self.k, options)

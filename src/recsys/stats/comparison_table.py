@@ -236,7 +236,7 @@ def with_verdict(row: Row, adjusted_p: float, margin_p: tuple[float, float], opt
         parts.append(f"{row.effect.name} {row.effect.value:.2f}")
     parts.append(format_p(adjusted_p, options.correction))
     if row.runs is not None:
-        parts.append(row.runs.says)
+        parts.append(row.runs.summary)
     if word == "equivalent":
         parts.append(f"within {options.margin:g} by {format_p(margin_p[0], options.correction)}")
     if word == "not worse":

@@ -57,7 +57,7 @@ class RunsResult:
     baseline_variance: float = math.nan
 
     @property
-    def says(self) -> str:
+    def summary(self) -> str:
         return f"better in {self.better_in} of {self.n_runs} runs"
 
 

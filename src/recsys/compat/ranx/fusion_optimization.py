@@ -47,7 +47,7 @@ def optimize(
             f"{method} takes no {', '.join(given)}.", hint="step, min_… and max_… say what is tried."
         )
     request, level = read_metric(metric)
-    lists = [read_lists(finite(run.nested), may_be_empty=True) for run in runs]
+    lists = [read_lists(finite(run.nested), allow_empty=True) for run in runs]
     tuned = tune_fusion(
         lists, judged(qrels), row.name, request, norm=None, conventions=conventions(level), trials=trials
     )

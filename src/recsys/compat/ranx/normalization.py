@@ -17,7 +17,7 @@ __all__ = ["borda_norm", "max_norm", "min_max_norm", "rank_norm", "sum_norm", "z
 def pool_of(runs: Sequence[Run], queries: Ids | None = None, *, infinite: bool = True) -> Pool:
     """The runs as one table, of these queries or of all; `infinite` says whether scores may be."""
     nested = [finite(run.nested) if infinite else run.nested for run in runs]
-    return pool_runs([read_lists(each, may_be_empty=True) for each in nested], queries)
+    return pool_runs([read_lists(each, allow_empty=True) for each in nested], queries)
 
 
 def run_of(lists: Lists, queries: Sequence[str], name: str | None) -> Run:

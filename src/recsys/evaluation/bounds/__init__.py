@@ -78,11 +78,11 @@ class Bounds(Tabled, Mapping[str, Limits]):
         limits: Mapping[str, Limits],
         notes: Sequence[str] = (),
         *,
-        says: str = CAPTION,
+        caption: str = CAPTION,
         parse: Callable[[str], Request] = Request.parse,
     ) -> None:
         self._limits = dict(limits)
-        self._caption, self._parse = says, parse
+        self._caption, self._parse = caption, parse
         self.notes = tuple(notes)
 
     def __getitem__(self, metric: str) -> Limits:

@@ -260,7 +260,7 @@ class UsersByItems:
                 setattr(out, name, others)
         return out
 
-    def for_anybody(self, row: int = 0) -> Self:
+    def for_any_user(self, row: int = 0) -> Self:
         """The same model, which ranks for users without a row as for this row."""
         if not 0 <= row < self.user_rows.size or not self.user_rows.named:
             raise InputError(f"row {row} is none of the {self.user_rows.size:,} rows of users with ids.")

@@ -168,7 +168,7 @@ def load_model(
             names[f"{what}_ids"] = _converted(kept, ids, what, file) if own is None else own
         source = _build_source(description["model"], arrays, description, names)
         if description.get("others") is not None:
-            source = source.for_anybody(int(description["others"]))
+            source = source.for_any_user(int(description["others"]))
     except (FileError, IdTypeError):
         raise
     except (RecsysError, ValueError, TypeError, KeyError, IndexError, AttributeError) as error:

@@ -77,12 +77,12 @@ class Chart:
     """A Vega-Lite specification and a sentence that says what it shows; notebooks draw it."""
 
     spec: dict[str, Any]
-    says: str
+    description: str
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         """The specification, which JupyterLab draws, and where vl-convert is installed an SVG for others."""
         del include, exclude
-        bundle: dict[str, Any] = {MIME: self.spec, "text/plain": f"Chart: {self.says}"}
+        bundle: dict[str, Any] = {MIME: self.spec, "text/plain": f"Chart: {self.description}"}
         with suppress(MissingExtraError):
             bundle["image/svg+xml"] = self._drawn("svg")
         return bundle
@@ -147,13 +147,13 @@ def chart_of(picture: Picture) -> Chart:
     how wide a panel wants to be at least, and what its labels take beside the plot.
     """
     views = [_view(panel) for panel in picture.panels]
-    spec: dict[str, Any] = {"$schema": SCHEMA, "description": picture.says, "config": _CONFIG}
+    spec: dict[str, Any] = {"$schema": SCHEMA, "description": picture.description, "config": _CONFIG}
     if len(views) == 1:
         width = max(560, picture.panels[0].width)
         spec |= views[0] | {"width": width, "autosize": {"type": "fit-x", "contains": "padding"}}
     else:
         width = max((panel.width for panel in picture.panels), default=0)
-        beside = math.ceil(max((panel.beside for panel in picture.panels), default=0))
+        beside = math.ceil(max((panel.label_width for panel in picture.panels), default=0))
         spec |= {
             "concat": [view | {"width": width} for view in views],
             "columns": picture.columns(1000),
@@ -165,7 +165,7 @@ def chart_of(picture: Picture) -> Chart:
     # U+2029 inside quotes: they become spaces. A member of every JavaScript object (constructor) is taken for
     # a known name: a zero-width space is added.
     text = json.dumps(spec, ensure_ascii=False).translate({0x2028: " ", 0x2029: " "})
-    return Chart(json.loads(_JAVASCRIPT_MEMBERS.sub('"\\1\u200b"', text)), picture.says)
+    return Chart(json.loads(_JAVASCRIPT_MEMBERS.sub('"\\1\u200b"', text)), picture.description)
 
 
 def _view(panel: Panel) -> dict[str, Any]:
@@ -225,7 +225,7 @@ def _colour(mark: Mark, panel: Panel, encoding: dict[str, Any]) -> dict[str, Any
     legend: dict[str, Any] | None = None
     if series.legend:
         legend = {"orient": series.legend, "symbolStrokeWidth": 0 if filled else 2}
-        legend |= {} if series.told_apart == list(series.names) else {"values": series.told_apart}
+        legend |= {} if series.highlighted == list(series.names) else {"values": series.highlighted}
     looks: dict[str, Sequence[Any]] = {"color": series.colours}
     looks |= {"shape": series.shapes} if mark.kind == "point" and series.shapes else {}
     looks |= {"strokeDash": series.dashes} if mark.kind == "line" and series.dashes and not mark.dash else {}

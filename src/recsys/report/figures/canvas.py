@@ -112,7 +112,7 @@ def _new_axes(picture: Picture) -> list[Any]:
     """Axes of a new figure, one per panel, in rows of equal length."""
     legends = [p.series.names if p.series.legend == "bottom" else () for p in picture.panels]
     legend = max((30 + text_width(style.short(name)) for names in legends for name in names), default=0)
-    wide = max((panel.width + panel.beside for panel in picture.panels), default=400) + legend
+    wide = max((panel.width + panel.label_width for panel in picture.panels), default=400) + legend
     high = max((max(panel.height, 40) for panel in picture.panels), default=200) + 75
     columns = picture.columns(12 * _INCH)
     rows = max(-(-len(picture.panels) // columns), 1)
@@ -156,7 +156,7 @@ def _legend_handles(panel: Panel) -> list[Any]:
     """What the legend shows of each series: a line with its marker, or a patch of its colour."""
     kinds = {mark.kind for mark in panel.marks if not mark.colour}
     handles: list[Any] = []
-    for name in panel.series.told_apart:
+    for name in panel.series.highlighted:
         look = _look(panel, panel.marks[0], name)
         if kinds & {"bar", "area", "cell"}:
             handles.append(_matplotlib("patches").Patch(color=look["color"], label=look["label"]))

@@ -186,7 +186,7 @@ def tradeoff(
     series = model_series(points, baseline, order)
     rows: list[Row] = [
         {"model": str(name), "x": float(across), "y": float(up)}
-        | ({"label": style.short(name, 22), "size": 130} if str(name) in series.told_apart else {"size": 40})
+        | ({"label": style.short(name, 22), "size": 130} if str(name) in series.highlighted else {"size": 40})
         for name, (across, up) in points.items()
         if math.isfinite(across) and math.isfinite(up)
     ]
@@ -325,13 +325,14 @@ def forest(
             Mark("point", "value", "label", size=85, tips=tips),
             Mark("text", "end", "label", text="shown", colour=style.INK, size=12),
         ]
-        beside = 36 + sum(
+        label_width = 36 + sum(
             max((text_width(style.short(p[key])) for p in points), default=0) for key in ("label", "shown")
         )
         panels.append(
             Panel(points, marks, along, names_axis(by_model),
                   model_series(by_model, baseline, order or names, field="label"), str(metric),
-                  width=250 if len(by_metric) > 1 else 420, height=26 * len(points) + 4, beside=beside)
+                  width=250 if len(by_metric) > 1 else 420, height=26 * len(points) + 4,
+                  label_width=label_width)
         )  # fmt: skip
     on = f" on {_listed(by_metric)}" if several else ""
     return Picture(f"{title or 'Difference'} with its interval, for {_listed(names)}{on}.", panels)
@@ -512,15 +513,15 @@ def _line_panel(
     ]
     if len(series.names) <= 5:
         marks.insert(0, Mark("area", "x", "low", y2="high", opacity=0.14))
-    rows.sort(key=lambda row: row["model"] in series.told_apart)  # these are drawn over the others
+    rows.sort(key=lambda row: row["model"] in series.highlighted)  # these are drawn over the others
     panel = Panel(rows, marks, along, upward, series, **options)
-    beside = 20 + max((text_width(number_text(tick, upward.format)) for tick in upward.ticks), default=0)
+    label_width = 20 + max((text_width(number_text(tick, upward.format)) for tick in upward.ticks), default=0)
     last = {row["model"]: row for row in sorted(rows, key=lambda row: row["x"])}
     if len(series.names) < 2 or not last:
-        return replace(panel, beside=beside)
+        return replace(panel, label_width=label_width)
     (low, high), (start, end) = upward.domain, along.domain
     edge = end * (end / start) ** 0.07 if along.kind == "log" else end + (end - start) * 0.07
-    named = {name: row for name, row in last.items() if name in series.told_apart}
+    named = {name: row for name, row in last.items() if name in series.highlighted}
     ends = spread([row["value"] for row in named.values()], 14 * (high - low) / panel.height, low, high)
     names = [
         {"model": name, "x": edge, "at": at, "label": style.short(name, 22), "dx": 4, "anchor": "left"}
@@ -531,8 +532,8 @@ def _line_panel(
         Mark("line", "x", "at", size=1, opacity=0.6, dash=(1, 0), rows=[*leaders, *names]),
         Mark("text", "x", "at", text="label", colour=style.INK, size=12, rows=names),
     ]
-    beside += max(text_width(row["label"]) for row in names)
-    return replace(panel, x=replace(along, domain=(start, edge)), beside=beside)
+    label_width += max(text_width(row["label"]) for row in names)
+    return replace(panel, x=replace(along, domain=(start, edge)), label_width=label_width)
 
 
 def _stacked(

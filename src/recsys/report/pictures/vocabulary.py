@@ -58,7 +58,7 @@ class Series:
     legend: str = ""  # where it is: "bottom" or "top" of the picture; none where the labels are direct
 
     @property
-    def told_apart(self) -> list[str]:
+    def highlighted(self) -> list[str]:
         """The names with a look of their own; the others of a crowd share one."""
         looks = zip(self.names, self.colours, strict=True)
         return [name for name, colour in looks if colour != style.OTHERS]
@@ -110,19 +110,19 @@ class Panel:
     width: int = 440
     height: int = 260
     dodge: bool = False  # whether the series stand side by side on the axis of names
-    beside: float = 60  # what labels take on both sides of the plot, in pixels
+    label_width: float = 60  # what labels take on both sides of the plot, in pixels
 
 
 @dataclass(frozen=True)
 class Picture:
     """Panels, and a sentence that says what they show."""
 
-    says: str
+    description: str
     panels: Sequence[Panel]
 
     def columns(self, width: float) -> int:
         """In how many columns its panels stand in a width, so that no row is much shorter than the others."""
-        widest = max((panel.width + panel.beside + SPACING for panel in self.panels), default=1)
+        widest = max((panel.width + panel.label_width + SPACING for panel in self.panels), default=1)
         rows = -(-len(self.panels) // max(int(width // widest), 1))
         return max(-(-len(self.panels) // max(rows, 1)), 1)
 

@@ -205,7 +205,7 @@ def winner_probability(
     n_items: Any = None,
     metric: Any = "ndcg@10",
     *,
-    known: str = "sampled",
+    ranks: str = "sampled",
     method: str = "uncorrected",
     replacement: bool = False,
     gamma: float = 0.01,
@@ -219,31 +219,31 @@ def winner_probability(
         n_negatives: sampled for each positive.
         n_items: all items the positive could be ranked among, itself included.
         metric: the metric that decides the winner.
-        known: "sampled": the ranks are sampled ones, and the answer is the probability that the sampled
+        ranks: "sampled": they come from samples, and the answer is the probability that the sampled
             winner is the true one, from the difference under several corrections, its standard error and the
-            disagreement of the corrections. "true": the ranks are those of the whole catalogue, and the
+            disagreement of the corrections. "true": they are those of the whole catalogue, and the
             answer is how often a sample would pick the true winner (negatives of the two models independent).
         method: how the sampled winner is decided: "uncorrected", as usual, or by a correction.
         replacement: whether a negative could be drawn twice.
         gamma: of "bv".
         prior: of "cls" and "bv".
 
-    >>> winner_probability([1, 2, 30], [400, 500, 900], 99, 3706, "ndcg@10", known="true") > 0.99
+    >>> winner_probability([1, 2, 30], [400, 500, 900], 99, 3706, "ndcg@10", ranks="true") > 0.99
     True
     """
     sampling: dict[str, Any] = {"n_negatives": n_negatives, "n_items": n_items, "replacement": replacement}
     correction: dict[str, Any] = {"method": method, "gamma": gamma, "prior": prior}
-    if str(known) not in ("sampled", "true"):
-        raise InputError(f"known={known!r} is neither 'sampled' nor 'true'.")
-    if known == "true":
+    if str(ranks) not in ("sampled", "true"):
+        raise InputError(f"ranks={ranks!r} is neither 'sampled' nor 'true'.")
+    if ranks == "true":
         rank_metric = parse_rank_metric(metric)
         check_sampling(n_negatives, n_items, replacement=replacement)
         check_correction(gamma, prior)
-        sizes = [len(_rank_bins(ranks, n_items)) for ranks in (first, second)]
+        sizes = [len(_rank_bins(each, n_items)) for each in (first, second)]
         if sizes[0] != sizes[1]:
             raise InputError(f"{sizes[0]} and {sizes[1]} ranks are not of the same cases.")
-        ranks, index = _distinct_ranks(np.concatenate([first, second]), n_items, n_negatives)
-        moments = _corrected_moments(rank_metric, ranks=ranks, **sampling, **correction)
+        distinct, index = _distinct_ranks(np.concatenate([first, second]), n_items, n_negatives)
+        moments = _corrected_moments(rank_metric, ranks=distinct, **sampling, **correction)
         a, b = np.split(index, 2)
         truth = float((moments.truth[a] - moments.truth[b]).mean())
         expected = float((moments.mean[a] - moments.mean[b]).mean())
@@ -252,7 +252,7 @@ def winner_probability(
         return _chance_positive(in_direction, math.sqrt(max(variance, 0.0)))
 
     def difference(**options: Any) -> Float:
-        values = [estimate(ranks, metric=metric, **sampling, **options).per_case for ranks in (first, second)]
+        values = [estimate(each, metric=metric, **sampling, **options).per_case for each in (first, second)]
         if values[0] is None or values[1] is None:
             raise InputError(
                 "method='mle' gives no value per case.", hint="Use 'cls', 'bv' or 'uncorrected'."
