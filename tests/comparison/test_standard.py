@@ -181,7 +181,7 @@ def answer_of_oracle(family: str, vector: dict[str, Any]) -> tuple[float | None,
         return None
     if name in ranking.NAMES:
         n_items = None if isinstance(catalogue, list) else catalogue
-        options = {"n_items": n_items, "catalogue": ids, "complete": context.get("full_ranking", False)}
+        options = {"n_items": n_items, "catalogue": ids, "full_ranking": context.get("full_ranking", False)}
         return ranking.evaluate(run, truth, request, rules, **options)
     plain_train = all(isinstance(had, list) for had in context.get("train", {"": {}}).values())
     plain = plain_train and not {"profiles", "popularity", "exclude", "eligible"} & set(context)

@@ -19,12 +19,21 @@ TRUTH = {3: 1, 8: 1, 10: 1}
 
 
 def value(
-    name, ranking=LIST, truth=TRUTH, k=None, *, n_items=None, complete=False, weights=None, own=None, **rules
+    name,
+    ranking=LIST,
+    truth=TRUTH,
+    k=None,
+    *,
+    n_items=None,
+    full_ranking=False,
+    weights=None,
+    own=None,
+    **rules,
 ):
     """One case under the default conventions but `rules`."""
     return score(
         name, own or {}, k, ranking, truth, PLAIN.but(**rules),
-        n_items=n_items, complete=complete, item_weights=weights,
+        n_items=n_items, full_ranking=full_ranking, item_weights=weights,
     )  # fmt: skip
 
 
@@ -240,24 +249,24 @@ def test_repeats():
 )
 def test_whole_rankings(name, k, expected):
     truth = {"a": 1, "d": 2, "elsewhere": 1}
-    assert value(name, list("abcde"), truth, k, complete=True) == expected
-    assert value(name, list("bc"), truth, k, complete=True) is None
+    assert value(name, list("abcde"), truth, k, full_ranking=True) == expected
+    assert value(name, list("bc"), truth, k, full_ranking=True) is None
     with pytest.raises(RefusedError):
         value(name, list("abcde"), truth, k)
 
 
 def test_whole_rankings_at_the_edge():
-    assert value("percentile_rank", ["a"], {"a": 1}, complete=True) == 0
-    assert value("average_rank", ["a"], {"a": 1}, complete=True) == 1
-    assert value("auc", ["a"], {"a": 1}, complete=True) is None
-    assert value("average_rank", ["a"], {}, complete=True, no_truth="zero") is None
-    assert value("average_rank", [], {"a": 1}, complete=True) is None
+    assert value("percentile_rank", ["a"], {"a": 1}, full_ranking=True) == 0
+    assert value("average_rank", ["a"], {"a": 1}, full_ranking=True) == 1
+    assert value("auc", ["a"], {"a": 1}, full_ranking=True) is None
+    assert value("average_rank", ["a"], {}, full_ranking=True, no_truth="zero") is None
+    assert value("average_rank", [], {"a": 1}, full_ranking=True) is None
 
 
 def test_gauc_weighs_its_cases():
     lists = {1: list("abc"), 2: list("abcdef")}
     truth = {1: {"b": 1}, 2: {"a": 1, "b": 1}}
-    whole = {"complete": True}
+    whole = {"full_ranking": True}
     assert evaluate(lists, truth, Request("gauc"), PLAIN, **whole)[0] == pytest.approx((3 * 0.5 + 6 * 1) / 9)
     by_relevant = Request("gauc", None, {"weight": "relevant"})
     assert evaluate(lists, truth, by_relevant, PLAIN, **whole)[0] == pytest.approx((1 * 0.5 + 2 * 1) / 3)
@@ -307,8 +316,8 @@ def test_mcsherry_najork_expectations():
         (1 + Fraction(1, 2) + Fraction(1, 3) + Fraction(1, 4)) / 4
     )
     assert value("ndcg", tied, truth, 2, **expected) == pytest.approx((1 + 1 / math.log2(3)) / 4)
-    assert value("average_rank", tied, truth, complete=True, **expected) == 2.5
-    assert value("auc", tied, truth, complete=True, **expected) == 0.5
+    assert value("average_rank", tied, truth, full_ranking=True, **expected) == 2.5
+    assert value("auc", tied, truth, full_ranking=True, **expected) == 0.5
     # two relevant among three tied; orders rrn, rnr, nrr
     two = [(item, 0.5) for item in "abc"]
     assert value("map", two, {"a": 1, "b": 1}, **expected) == float(
@@ -316,9 +325,9 @@ def test_mcsherry_najork_expectations():
     )
     assert value("hit", two, {"a": 1, "b": 1}, 1, **expected) == 2 / 3
     for name in ("bpref", "pauc"):
-        assert value(name, ["a", "b"], {"a": 1}, complete=True, **expected) == 1
+        assert value(name, ["a", "b"], {"a": 1}, full_ranking=True, **expected) == 1
         with pytest.raises(RefusedError):
-            value(name, two, {"a": 1}, complete=True, **expected)
+            value(name, two, {"a": 1}, full_ranking=True, **expected)
 
 
 def test_expected_ties_within_two_groups():
@@ -437,7 +446,7 @@ def test_every_metric_has_a_paper_value():
 @given(world=worlds(repeats=False, complete=True))
 def test_the_oracle_keeps_within_bounds(world):
     for name in sorted(NAMES - {"hits", "dcg", "average_rank", "graded_rbp", "count", "utility"}):
-        whole = {"complete": True, "n_items": len(world.item_weights) + 9}
+        whole = {"full_ranking": True, "n_items": len(world.item_weights) + 9}
         k = None if name in NEED_CANDIDATES - {"pauc"} else world.k
         overall, per_case = evaluate(world.lists, world.truth, Request(name, k), PLAIN, **whole)
         values = [value for value in (overall, *per_case.values()) if value is not None]

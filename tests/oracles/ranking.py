@@ -659,7 +659,7 @@ def terms(
     conventions: Conventions,
     *,
     n_items: int | None = None,
-    complete: bool = False,
+    full_ranking: bool = False,
     max_grade: float | None = None,
     item_weights: Mapping[Any, float] | None = None,
     pooled: Collection[Any] = (),
@@ -667,7 +667,7 @@ def terms(
     """The value of one case and, for a ratio, its numerator and denominator; None leaves the case out."""
     rules, own = request_conventions(name, params, conventions)
     given_none, ranking = not ranking, judged_part(ranking, truth, rules)
-    if name in NEED_CANDIDATES and not complete:
+    if name in NEED_CANDIDATES and not full_ranking:
         raise RefusedError(f"{name} needs the whole ranking")
     refuse_small_catalogue(name, k, rules, n_items)
     refuse_ties(name, ranking, rules)
@@ -745,14 +745,14 @@ def score(
     conventions: Conventions,
     *,
     n_items: int | None = None,
-    complete: bool = False,
+    full_ranking: bool = False,
     max_grade: float | None = None,
     item_weights: Mapping[Any, float] | None = None,
 ) -> float | None:
     """The value of one case; None where it is not in the mean."""
     result = terms(
         name, params, k, ranking, truth, conventions,
-        n_items=n_items, complete=complete, max_grade=max_grade, item_weights=item_weights,
+        n_items=n_items, full_ranking=full_ranking, max_grade=max_grade, item_weights=item_weights,
     )  # fmt: skip
     return None if result is None else float(result[0])
 
@@ -772,7 +772,7 @@ def evaluate(
     *,
     n_items: int | None = None,
     catalogue: Iterable[Any] | None = None,
-    complete: bool = False,
+    full_ranking: bool = False,
     case_weights: Mapping[Any, float] | None = None,
     item_weights: Mapping[Any, float] | None = None,
 ) -> tuple[float | None, dict[Any, float | None]]:
@@ -786,7 +786,8 @@ def evaluate(
         n_items = len(known)
         truth = {case: restrict_truth(grades, known, rules) for case, grades in truth.items()}
     options = {
-        "n_items": n_items, "complete": complete, "max_grade": max_grade, "item_weights": item_weights,
+        "n_items": n_items, "full_ranking": full_ranking, "max_grade": max_grade,
+        "item_weights": item_weights,
     }  # fmt: skip
 
     cases = [
