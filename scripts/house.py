@@ -4,14 +4,21 @@ python scripts/house.py          prints the table of docs/architecture.md, and c
 python scripts/house.py --check  exit status 1 if a limit is passed, a doubled name has no reason or
                                  the page is stale
 python scripts/house.py --write  writes the table into the page
+python scripts/house.py --lines [REVISION]
+                                 prints the lines of code of each room, and how many more there are than in
+                                 the revision
 """
 
 from __future__ import annotations
 
 import ast
+import io
 import subprocess
 import sys
-from collections import defaultdict
+import tarfile
+import tokenize
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "recsys"
@@ -43,6 +50,15 @@ CALLS = {
         "recsys.evaluate(recsys.Factors([[1.0, 0.5]], [[3.0, 1.0], [2.0, 2.0], [1.0, 5.0]]), {0: {1}}, "
         "['ndcg@10'])"
     ),
+}
+LANGUAGES = {
+    "py": "Python",
+    "pyi": "Python",
+    "cpp": "C++",
+    "hpp": "C++",
+    "html": "web",
+    "css": "web",
+    "js": "web",
 }
 # Run in a fresh process: the second call is traced, the first one has loaded what it needs.
 TRACE = """
@@ -183,7 +199,75 @@ def count(trees: dict[str, ast.Module]) -> list[str]:
     return lines
 
 
+def code_lines(source: str) -> int:
+    """Lines of Python that are not blank and hold more than a comment or a documenting string."""
+    lines = source.splitlines()
+    code: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type != tokenize.COMMENT and token.string.strip():
+            code.update(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(ast.parse(source)):
+        if (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        ):
+            code.difference_update(range(node.lineno, (node.end_lineno or 0) + 1))
+    return sum(bool(lines[number - 1].strip()) for number in code)
+
+
+def lines_by_room(sources: Iterator[tuple[str, str]]) -> dict[str, Counter[str]]:
+    """{room: {language: lines}} of (path below src, text): of Python the code, of the others every line."""
+    rooms: dict[str, Counter[str]] = defaultdict(Counter)
+    for path, text in sources:
+        language = LANGUAGES.get(path.rpartition(".")[2])
+        if language is not None:
+            room = path.removeprefix("recsys/").partition("/")[0]
+            rooms[room][language] += code_lines(text) if language == "Python" else len(text.splitlines())
+    return rooms
+
+
+def sources_now() -> Iterator[tuple[str, str]]:
+    for path in SOURCE.parent.rglob("*"):
+        if path.is_file() and path.suffix[1:] in LANGUAGES:
+            yield path.relative_to(SOURCE.parent).as_posix(), path.read_text(encoding="utf-8")
+
+
+def sources_then(revision: str) -> Iterator[tuple[str, str]]:
+    command = ["git", "archive", revision, "src"]
+    packed = subprocess.run(command, cwd=SOURCE.parents[1], capture_output=True, check=True).stdout
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        for member in archive:
+            file = archive.extractfile(member)
+            if file is not None and member.name.rpartition(".")[2] in LANGUAGES:
+                yield member.name.removeprefix("src/"), file.read().decode("utf-8")
+
+
+def table_of_lines(now: dict[str, Counter[str]], then: dict[str, Counter[str]] | None) -> list[str]:
+    """A row per room and their total; with `then`, how many lines were added since."""
+    languages = list(dict.fromkeys(LANGUAGES.values()))
+    rows = [["room", *languages, "lines", *(["change"] if then is not None else [])]]
+    rooms = {room: now.get(room, Counter()) for room in sorted({*now, *(then or {})})}
+    past = then or {}
+    for room, counts in [*rooms.items(), ("total", sum(rooms.values(), Counter()))]:
+        before = sum(past.values(), Counter()) if room == "total" else past.get(room, Counter())
+        change = [f"{counts.total() - before.total():+,}"] if then is not None else []
+        rows.append([room, *(f"{counts[each]:,}" if counts[each] else "" for each in languages),
+                     f"{counts.total():,}", *change])  # fmt: skip
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            [row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))]
+        )
+        for row in rows
+    ]
+
+
 def main(arguments: list[str]) -> int:
+    if "--lines" in arguments:
+        then = lines_by_room(sources_then(arguments[-1])) if arguments[-1] != "--lines" else None
+        print("\n".join(table_of_lines(lines_by_room(sources_now()), then)))
+        return 0
     trees = modules()
     lines, wrong = describe(trees)
     head, rest = PAGE.read_text(encoding="utf-8").split(FENCE, 1)

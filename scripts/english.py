@@ -1,0 +1,92 @@
+"""Words that a native engineer would not write, in the sources, the pages and the README: at most how often.
+
+python scripts/english.py          prints how often each occurs; exit status 1 if one is above its ceiling
+python scripts/english.py WORD     prints where a word of the table below occurs
+python scripts/english.py --lower  lowers the ceilings to today's counts; nothing raises them
+
+To lower a count, read the sentence and write another: exchanging the word rarely makes a better one. Pages
+that scripts write are not counted, for their text is in the sources.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SUFFIXES = {".py", ".pyi", ".cpp", ".hpp", ".html", ".js", ".md"}
+GENERATED = "<!-- Written by scripts/write_docs.py"
+NOT_THERE = r"(?<![Tt]here )\b(?:is|are|was|were|be)"  # "there is no list" is good English
+# What to write instead depends on the sentence; these are for a start.
+WORDS = {
+    "is no": (NOT_THERE + r" no\b(?! (?:longer|more|less|better|worse|fewer)\b)", "is not a"),
+    "is none": (NOT_THERE + r" none\b", "is not one"),
+    "told": (r"\btold\b", "given, known, distinguished"),
+    "said": (r"\bsaid\b", "reported, stated"),
+    "settle": (r"\bsettle[sd]?\b", "decide, break (ties)"),
+    "in words": (r"(?<!word )(?<!not )\bin words\b", "as text, in sentences"),
+    "nobody": (r"\b(?:[Nn]obody|[Ss]omebody|[Ww]hoever)\b", "no user, anyone who"),
+    "beside": (r"\bbeside\b", "next to, in addition to"),
+    "mend": (r"\b[Mm]end(?:s|ed|ing)?\b", "fix"),
+    "lie": (r"\b(?:lies?|lay)\b(?! (?:between|within|in|inside|outside|above|below)\b)", "is, is stored"),
+    "stand": (r"\b(?:stands?|stood)\b(?!-| (?:for|alone)\b)", "is, is written"),
+    "alike": (r"\balike\b", "equal, the same, both"),
+}
+CEILINGS = {
+    "is no": 181,
+    "is none": 19,
+    "told": 26,
+    "said": 105,
+    "settle": 26,
+    "in words": 26,
+    "nobody": 75,
+    "beside": 121,
+    "mend": 18,
+    "lie": 40,
+    "stand": 105,
+    "alike": 75,
+}
+
+
+def places(word: str, text: str) -> Iterator[int]:
+    """Where a word of the table occurs in a text, also if it is broken over two lines of a comment."""
+    pattern = WORDS[word][0].replace(" no", r"\s+(?:(?:#|//)\s+)?no")
+    return (match.start() for match in re.finditer(pattern, text))
+
+
+def texts() -> Iterator[tuple[Path, str]]:
+    """Every file that people write below src and docs, and the README."""
+    for path in (ROOT / "README.md", *(ROOT / "src").rglob("*"), *(ROOT / "docs").rglob("*")):
+        if path.suffix in SUFFIXES:
+            text = path.read_text(encoding="utf-8")
+            if GENERATED not in text:
+                yield path.relative_to(ROOT), text
+
+
+def main(arguments: list[str]) -> int:
+    if arguments and arguments[0] in WORDS:
+        for path, text in texts():
+            for start in places(arguments[0], text):
+                line = text.count("\n", 0, start)
+                print(f"{path}:{line + 1}: {text.splitlines()[line].strip()}")
+        return 0
+    written = list(texts())
+    counts = {word: sum(len(list(places(word, text))) for _, text in written) for word in WORDS}
+    if "--lower" in arguments:
+        own = Path(__file__)
+        lowered = own.read_text(encoding="utf-8")
+        for word, ceiling in CEILINGS.items():
+            lowered = lowered.replace(f'"{word}": {ceiling},', f'"{word}": {min(counts[word], ceiling)},')
+        own.write_text(lowered, encoding="utf-8")
+        return 0
+    above = {word for word, count in counts.items() if count > CEILINGS[word]}
+    for word, count in counts.items():
+        advice = f"  write another sentence ({WORDS[word][1]})" if word in above else ""
+        print(f"{word:10}{count:5} of at most {CEILINGS[word]}{advice}")
+    return int(bool(above))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
