@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import numpy as np
@@ -59,3 +60,26 @@ def test_what_a_comparison_says_is_in_every_form_of_it(models, baseline):
         assert f"{row.value:.4f}" in grouped
         assert f"{row.baseline_value:.4f}" in grouped
     assert "d_z: the mean difference in standard deviations of the differences" in plain
+
+
+def test_every_result_has_every_format(models):
+    result = models["new"]
+    truth = {u: [u % 7] for u in range(100)}
+    made = [
+        recsys.compare(models, baseline="old"),
+        recsys.gate(result, models["old"], {"mrr": "1%"}),
+        recsys.audit(truth, truth),
+        result.intervals(),
+        result.bounds(),
+    ]
+    for one in made:
+        document = json.loads(one.to_json(indent=None))
+        assert document == json.loads(json.dumps(one.to_dict()))
+        assert one.to_markdown().count("|") > 3
+        assert one.to_latex().startswith(r"\begin{tabular}")
+        assert len(one.to_frame()) > 0
+        assert "<table" in one._repr_html_()
+        assert str(one) == one.to_text()
+    rows, frame = json.loads(made[3].to_json())["rows"], made[3].to_frame()
+    assert [row["metric"] for row in rows] == list(result)
+    assert list(rows[0]) == list(frame)

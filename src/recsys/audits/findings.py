@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from recsys.display.exports import frame_of
-from recsys.display.markup import markdown_table
-from recsys.display.notebook_html import notebook_table
 from recsys.display.number_words import count_with_noun
+from recsys.display.tabled import Tabled
 from recsys.display.text_tables import note_text
 from recsys.errors import check_choice
-from recsys.records.arrays import json_value
+from recsys.records.json_values import json_value
 
 SEVERITIES = ("error", "warning", "info")
 """How bad a finding is, worst first; an error fails the audit."""
@@ -39,13 +36,13 @@ class Finding:
             "area": self.area,
             "message": self.message,
             "count": self.count,
-            "examples": [json_value(e) for e in self.examples],
+            "examples": json_value(self.examples),
             "todo": self.todo,
-            "values": json_value(dict(self.values)),
+            "values": json_value(self.values),
         }
 
 
-class Audit(Sequence[Finding]):
+class Audit(Tabled, Sequence[Finding]):
     """The findings, most severe first; prints as a report, passes if none is an error.
 
     `checked` lists the checks that ran; `skipped` is {check: why it did not run}.
@@ -109,24 +106,14 @@ class Audit(Sequence[Finding]):
             "facts": json_value(self.facts),
         }
 
-    def to_json(self, *, indent: int | None = 2) -> str:
-        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
-
-    def to_frame(self, kind: str = "pandas") -> Any:
-        """severity, name, area, count, message, examples, todo as a pandas, polars or arrow table."""
-        return frame_of(self._columns(), kind)
-
-    def to_markdown(self) -> str:
-        return markdown_table(self._shown_columns())
-
-    def _columns(self) -> dict[str, list[Any]]:
+    def _all_columns(self) -> dict[str, list[Any]]:
         names = ("severity", "name", "area", "count", "message", "examples", "todo")
         columns = {name: [getattr(finding, name) for finding in self.findings] for name in names}
         return columns | {"examples": [_format_examples(each) for each in columns["examples"]]}
 
-    def _shown_columns(self) -> dict[str, list[Any]]:
+    def _columns(self) -> dict[str, list[Any]]:
         """The columns for readers: no count where a finding has none."""
-        columns = self._columns()
+        columns = self._all_columns()
         return columns | {"count": [count or "" for count in columns["count"]]}
 
     def _summary(self) -> str:
@@ -136,7 +123,8 @@ class Audit(Sequence[Finding]):
         n_checks = count_with_noun(len(self.checked), "check|checks")
         return f"audit {verdict}: {totals or 'nothing found'} ({n_checks})"
 
-    def __repr__(self) -> str:
+    def to_text(self) -> str:
+        """The findings as paragraphs, and what was not checked."""
         lines = [self._summary()]
         for f in self.findings:
             lines += ["", f"{f.severity}: {f.name} ({f.area})", _wrap(f.message)]
@@ -150,8 +138,8 @@ class Audit(Sequence[Finding]):
             lines += ["", "not checked:", *map(_wrap, skipped)]
         return "\n".join(lines)
 
-    def _repr_html_(self) -> str:
-        return notebook_table(self._shown_columns(), [self._summary()])
+    def _footnotes(self) -> list[str]:
+        return [self._summary()]
 
 
 def _format_examples(examples: Sequence[Any]) -> str:

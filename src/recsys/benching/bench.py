@@ -7,7 +7,6 @@ users of the test, beside the models that are handed over. The decision is that 
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import time
@@ -232,8 +231,6 @@ class Bench(Tabled):
         """The decision, the table and the notes below it."""
         return "\n".join([*map(note_text, self._decision_lines()), "", super().to_text()])
 
-    __repr__ = to_text
-
     def _repr_html_(self) -> str:
         return notebook_card(*self._decision_lines()) + super()._repr_html_()
 
@@ -269,10 +266,10 @@ class Bench(Tabled):
         left_out = [("Not run", f"{model}, as {why}") for model, why in self.left_out.items()]
         return [*self.plan.explain(), *self.notes, *settings, *left_out]
 
-    def to_json(self, *, indent: int | None = 2) -> str:
-        """The decision, every value, and how it came about."""
+    def to_dict(self) -> dict[str, Any]:
+        """The decision, every value, and how it came about, as values that JSON can hold."""
         said, data = self.decision, self._report_data
-        document = {
+        return {
             "decision": {"heading": said.heading, "says": said.says, "price": list(said.price)},
             "headline": self.headline,
             "models": {model: {m: data.value(model, m) for m in data.metrics} for model in self.runs},
@@ -285,10 +282,9 @@ class Bench(Tabled):
             "notes": self._footnotes(),
             "split": {"how": self.plan.how, **self.plan.parameters},
             "relevant_from": self.plan.ratings.relevant_from,
-            "comparison": json.loads(self.comparison.to_json()) if len(self.evaluations) > 1 else None,
+            "comparison": self.comparison.to_dict() if len(self.evaluations) > 1 else None,
             "audit": self.audit.to_dict(),
         }
-        return json.dumps(document, indent=indent, ensure_ascii=False)
 
     def write(self, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
         """Write the report; how it came about and what was not run stand among its findings.

@@ -7,7 +7,6 @@ recsys.stats, this module passes it the tables and presents the results.
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,16 +24,14 @@ from recsys.comparison.row_pieces import (
     why_in_memory,
 )
 from recsys.display.cells import Columns
-from recsys.display.exports import frame_of
-from recsys.display.notebook_html import notebook_table
-from recsys.display.text_tables import text_page
 from recsys.errors import ColumnError, InputError, NoRowsError, NotDefinedError, UnknownNameError
 from recsys.evaluation.cautions import Caution, comparison_cautions, silenced_codes
 from recsys.evaluation.engine import summarise
 from recsys.evaluation.results import Evaluation, Reported
 from recsys.evaluation.uncertainty import estimate, group_jackknife, mean_column, needs_jackknife
 from recsys.metrics.registry import Request, check_same_decisions, parse_all
-from recsys.records.arrays import PerCase, cached_property, json_value
+from recsys.records.arrays import PerCase, cached_property
+from recsys.records.json_values import json_rows
 from recsys.stats.comparison_table import (
     ComparisonTable,
     Options,
@@ -212,34 +209,23 @@ class Comparison(Reported, Sequence[Row]):
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
 
-    def to_frame(self, kind: str = "pandas") -> Any:
-        """Every number of every row as a pandas, polars or arrow table."""
-        return frame_of(number_columns(self.table), kind)
-
-    def to_json(self, *, indent: int | None = 2) -> str:
-        columns = number_columns(self.table)
-        rows = [
-            {name: json_value(column[i]) for name, column in columns.items()} for i in range(len(self.rows))
-        ]
-        document = {
+    def to_dict(self) -> dict[str, Any]:
+        """Every number of every row, as values that JSON can hold."""
+        return {
             "headline": self.headline,
             "family": self.family,
-            "rows": rows,
+            "rows": json_rows(self._all_columns()),
             "missing": {n: len(v) for n, v in self.missing.items()},
             "cautions": [one._asdict() for one in self.cautions],
         }
-        return json.dumps(document, indent=indent, ensure_ascii=False)
 
-    def to_text(self) -> str:
-        """The table metric by metric, the best model first, and the notes below it."""
+    def _all_columns(self) -> Columns:
+        return number_columns(self.table)
+
+    def _printed(self) -> tuple[Columns, Sequence[str], Sequence[str]]:
+        """The table metric by metric, the best model first."""
         sections, columns = columns_by_metric(self.table)
-        return text_page(columns, self._footnotes(), sections=self._marked(sections))
-
-    __repr__ = to_text
-
-    def _repr_html_(self) -> str:
-        sections, columns = columns_by_metric(self.table)
-        return notebook_table(columns, self._footnotes(), sections=self._marked(sections))
+        return columns, self._footnotes(), self._marked(sections)
 
     def _ipython_key_completions_(self) -> list[Any]:
         """(model, metric) of every row; with the baseline where that does not name one row."""

@@ -110,9 +110,6 @@ class Conformance(Tabled):
             "smallest_failure": None if smallest is None else smallest.to_dict(),
         }
 
-    def to_json(self) -> str:
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
-
     def _columns(self) -> dict[str, list[Any]]:
         rows = self.by_metric
         counts: dict[str, list[Any]] = {v: [row[v] for row in rows.values()] for v in _VERDICTS}

@@ -12,7 +12,6 @@ users are fresh or accumulate, and for bounds that are not normal.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -48,8 +47,8 @@ from recsys.evaluation.cautions import Caution, comparison_cautions
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.uncertainty import group_jackknife, needs_jackknife
 from recsys.metrics.registry import Request, check_same_decisions
-from recsys.records.arrays import json_value
 from recsys.records.checks import is_whole
+from recsys.records.json_values import json_value
 from recsys.stats.comparison_table import merge_notes
 from recsys.stats.inference_results import check_confidence, format_p, notes_only, t_ratio, t_tail
 from recsys.stats.paired_sums import Paired, SumsOfPieces
@@ -172,18 +171,16 @@ class Gate(Tabled):
         ]
         return "\n".join(lines)
 
-    def to_json(self, *, indent: int | None = 2) -> str:
-        checks = [{name: json_value(value) for name, value in asdict(check).items()} for check in self.checks]
-        document = {
+    def to_dict(self) -> dict[str, Any]:
+        return {
             "passed": self.passed,
             "confidence": self.confidence,
             "looks": self.looks,
             "look": self.look,
-            "checks": checks,
+            "checks": [json_value(asdict(check)) for check in self.checks],
             "notes": list(self.notes),
             "cautions": [one._asdict() for one in self.cautions],
         }
-        return json.dumps(document, indent=indent, ensure_ascii=False)
 
     def _columns(self) -> dict[str, list[object]]:
         return {

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from recsys.comparison.row_pieces import folder_of
-from recsys.display.exports import frame_of
+from recsys.display.cells import Columns
 from recsys.display.number_words import count_with_noun
-from recsys.display.text_tables import note_text, text_table
+from recsys.display.tabled import Tabled
 from recsys.errors import FileError, InputError
 from recsys.evaluation.asked import Asked, Content
 from recsys.evaluation.engine import is_aggregated
@@ -29,7 +29,7 @@ from recsys.evaluation.results import Evaluation, load
 from recsys.evaluation.uncertainty import needs_jackknife
 from recsys.inputs.files.atomic_write import rename_if_absent, write_errors_of
 from recsys.metrics.registry import Request
-from recsys.records.arrays import json_value
+from recsys.records.json_values import json_value
 from recsys.stats.change_points import MIN_NIGHTS, Change, change_points
 from recsys.stats.inference_results import notes_only
 
@@ -54,7 +54,7 @@ class Night:
         return any(self.decisions[name] != other.decisions[name] for name in shared)
 
 
-class ResultHistory(Sequence[Night]):
+class ResultHistory(Tabled, Sequence[Night]):
     """The values of stored results, oldest first; prints as a table with the changes below."""
 
     def __init__(self, nights: Sequence[Night], skipped: Sequence[str] = ()) -> None:
@@ -112,31 +112,35 @@ class ResultHistory(Sequence[Night]):
             metrics.setdefault((name, text), []).append(metric)
         return [f"{name}: {', '.join(names)}: {text}" for (name, text), names in metrics.items()]
 
-    def to_frame(self, kind: str = "pandas") -> Any:
-        """One row per night, model and metric."""
+    def _all_columns(self) -> Columns:
         names = ("finished", "name", "metric", "value", "low", "high", "users", "path")
-        return frame_of({name: [getattr(n, name) for n in self.nights] for name in names}, kind)
+        return {name: [getattr(n, name) for n in self.nights] for name in names}
 
-    def to_json(self, *, indent: int | None = 2) -> str:
+    def to_dict(self) -> dict[str, Any]:
+        """Every night, change of level and note, as values that JSON can hold."""
         moved = [
             {"name": name, "metric": metric, "finished": night.finished, "before": change.before,
              "after": change.after, "p_value": change.p_value, "note": change.note}
             for (name, metric), rows in self.changes().items()
             for night, change in rows
         ]  # fmt: skip
-        nights = [{name: json_value(value) for name, value in vars(night).items()} for night in self.nights]
         too_few = [
             {"name": name, "metric": metric, "nights": count, "nights_needed": MIN_NIGHTS}
             for (name, metric), count in self.too_few_nights().items()
         ]
-        document = {"nights": nights, "changes": moved, "too_few_nights": too_few, "notes": self.notes()}
-        return json.dumps(document | {"skipped": [*self.skipped]}, indent=indent, ensure_ascii=False)
+        return {
+            "nights": [json_value(vars(night)) for night in self.nights],
+            "changes": moved,
+            "too_few_nights": too_few,
+            "notes": self.notes(),
+            "skipped": [*self.skipped],
+        }
 
-    def __repr__(self) -> str:
+    def _columns(self) -> Columns:
         changes = self.changes()
         marks = dict.fromkeys((n.path, key) for key, nights in self.comparable() for n in nights)
         marks |= {(n.path, key): "<- new level" for key, rows in changes.items() for n, _ in rows}
-        columns: dict[str, list[Any]] = {
+        return {
             "finished": [n.finished for n in self.nights],
             "model": [n.name for n in self.nights],
             "metric": [n.metric for n in self.nights],
@@ -146,10 +150,12 @@ class ResultHistory(Sequence[Night]):
             "users": [n.users for n in self.nights],
             "": [marks.get((n.path, (n.name, n.metric)), "not compared") or "" for n in self.nights],
         }
+
+    def _footnotes(self) -> list[str]:
         lines = [
             f"{name}: {metric} went from {change.before:.4f} to {change.after:.4f} on {night.finished} "
             f"(p = {change.p_value:.2g} that noise looks like this{change.note and '; '}{change.note})"
-            for (name, metric), rows in changes.items()
+            for (name, metric), rows in self.changes().items()
             for night, change in rows
         ]
         too_few = self.too_few_nights()
@@ -162,8 +168,7 @@ class ResultHistory(Sequence[Night]):
                 f"too few nights to tell a change of level from noise, which takes {MIN_NIGHTS}: "
                 + ", ".join(counts[:3] + more)
             )
-        lines += [*self.notes(), *(f"skipped: {message}" for message in self.skipped)]
-        return "\n".join([text_table(columns), "", *map(note_text, lines)])
+        return [*lines, *self.notes(), *(f"skipped: {message}" for message in self.skipped)]
 
 
 def history(

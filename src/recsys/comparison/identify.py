@@ -196,9 +196,6 @@ class Identification(Tabled):
             }
         return found
 
-    def to_json(self) -> str:
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
-
     def _columns(self) -> dict[str, list[str]]:
         if self.contradiction is not None:
             rows = self.contradiction.nearest

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from recsys.errors import ConventionError, UnknownNameError
+from recsys.records.json_values import json_value
 
 DECISIONS: dict[str, dict[str, str]] = {
     "gain": {
@@ -239,7 +240,7 @@ class Conventions:
 
     def to_dict(self) -> dict[str, Any]:
         """Values that a JSON file can hold; a function is replaced by its name."""
-        return {name: _json_value(value) for name, value in self.items()}
+        return {name: json_value(value) for name, value in self.items()}
 
     def items(self) -> Iterator[tuple[str, Any]]:
         return ((name, getattr(self, name)) for name in self._field_names())
@@ -251,7 +252,7 @@ class Conventions:
         if name is not None:
             return name
         parts = [
-            f"{n}={_json_value(a)}" for n, (a, _) in self.diff(Conventions()).items() if n != "per_metric"
+            f"{n}={json_value(a)}" for n, (a, _) in self.diff(Conventions()).items() if n != "per_metric"
         ]
         if self.per_metric:
             parts.append("per_metric(" + ", ".join(name for name, _ in self.per_metric) + ")")
@@ -301,7 +302,7 @@ def describe(name: str, value: Any) -> str:
         )
     if isinstance(value, str) and value in DECISIONS.get(name, {}):
         return DECISIONS[name][value]
-    return f"{name} is {_json_value(value)}"
+    return f"{name} is {json_value(value)}"
 
 
 def _decisions_per_metric(
@@ -348,11 +349,3 @@ def _place_weights(discount: Any) -> tuple[float, ...]:
             hint="Weights are finite and at least 0, such as (1, 0.5, 0.25).",
         )
     return weights
-
-
-def _json_value(value: Any) -> Any:
-    if callable(value):
-        return f"{getattr(value, '__module__', '?')}.{getattr(value, '__qualname__', repr(value))}"
-    if isinstance(value, tuple):
-        return [_json_value(v) for v in value]
-    return value

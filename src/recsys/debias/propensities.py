@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,7 @@ from recsys.inputs.frames import as_frame, encode_column, find_columns
 from recsys.inputs.ids import encode, ids_from_sequence
 from recsys.records.arrays import Array, Float, Interactions
 from recsys.records.checks import is_number, to_floats
+from recsys.records.json_values import json_rows
 from recsys.stats.inference_results import Estimate
 
 YANG_POWER = 1.5  # (gamma + 1) / 2 with gamma = 2
@@ -266,17 +266,12 @@ class Debiased(Tabled):
         }
 
     def to_dict(self) -> dict[str, Any]:
-        columns = self._columns()
-        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
         return {
-            "estimates": rows,
+            "estimates": json_rows(self._columns()),
             "diagnostics": {**self.diagnostics.__dict__, "share": self.diagnostics.share},
             "counts": self.counts,
             "notes": list(self.notes),
         }
-
-    def to_json(self, *, indent: int | None = 2) -> str:
-        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
 
     def _footnotes(self) -> list[str]:
         return [*self.diagnostics.lines(), *self.notes]

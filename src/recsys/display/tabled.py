@@ -5,6 +5,7 @@ The formats are imported when they are asked for: a small call prints nothing.
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -24,11 +25,29 @@ class Tabled(ABC):
     def _footnotes(self) -> Sequence[str]:
         """The notes below the table."""
 
+    def _printed(self) -> tuple[Columns, Sequence[str], Sequence[str] | None]:
+        """The table as it is printed, the notes, and the heading that each row stands under, if any."""
+        return self._columns(), self._footnotes(), None
+
+    def _all_columns(self) -> Columns:
+        """The columns of a data frame: also what is too much to print."""
+        return self._columns()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as values that JSON can hold."""
+        from recsys.records.json_values import json_rows
+
+        return {"rows": json_rows(self._all_columns()), "notes": [*map(str, self._footnotes())]}
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """What `to_dict` has, as JSON."""
+        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
+
     def to_frame(self, kind: str = "pandas") -> Any:
-        """The table as a pandas, polars or arrow table."""
+        """Every number as a pandas, polars or arrow table."""
         from recsys.display.exports import frame_of
 
-        return frame_of(self._columns(), kind)
+        return frame_of(self._all_columns(), kind)
 
     def to_markdown(self) -> str:
         from recsys.display.markup import markdown_table
@@ -44,15 +63,17 @@ class Tabled(ABC):
         """The table and the notes below it."""
         from recsys.display.text_tables import text_page
 
-        return text_page(self._columns(), self._footnotes())
+        columns, notes, sections = self._printed()
+        return text_page(columns, notes, sections=sections)
 
     def __repr__(self) -> str:
-        return Tabled.to_text(self)
+        return self.to_text()
 
     def _repr_html_(self) -> str:
         from recsys.display.notebook_html import notebook_table
 
-        return notebook_table(self._columns(), self._footnotes())
+        columns, notes, sections = self._printed()
+        return notebook_table(columns, notes, sections=sections)
 
     def _ipython_key_completions_(self) -> list[Any]:
         """What a notebook offers between the brackets: the keys, such as metrics or models."""

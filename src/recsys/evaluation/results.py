@@ -28,6 +28,7 @@ from recsys.records.arrays import Array, Exposure, Float, Partial, PerCase, cach
 
 # What an evaluation only sometimes needs is imported by the method that needs it: a small call stays quick.
 if TYPE_CHECKING:
+    from recsys.display.cells import Columns
     from recsys.evaluation.asked import Asked
     from recsys.evaluation.bounds import Bounds
     from recsys.evaluation.cautions import Caution
@@ -581,12 +582,9 @@ class Evaluation(Reported, Mapping[str, float]):
         name = self.run.get("name")
         return None if name is None else str(name)
 
-    def to_frame(self, kind: str = "pandas") -> Any:
-        """metric, value and cases (with `by=` also group) as a pandas, polars or arrow table."""
-        from recsys.display.exports import frame_of
-
-        columns = self._columns()
-        return frame_of({"cases" if name == "users" else name: columns[name] for name in columns}, kind)
+    def _all_columns(self) -> Columns:
+        """metric, value and cases; with `by=` also group."""
+        return {"cases" if name == "users" else name: cells for name, cells in self._columns().items()}
 
     def to_text(self, *, intervals: bool | None = False) -> str:
         """The printed table, with groups under headings.
@@ -606,9 +604,19 @@ class Evaluation(Reported, Mapping[str, float]):
         """
         from recsys.display.text_tables import text_page
 
-        columns, notes = self._columns_with_intervals(intervals=intervals)
-        sections = columns.pop("group", None)
+        columns, notes, sections = self._printed(intervals=intervals)
         return text_page(columns, notes, sections=sections)
+
+    def __repr__(self) -> str:
+        from recsys.display.text_tables import text_page
+
+        return text_page(self._columns(), self._footnotes())
+
+    def _printed(
+        self, *, intervals: bool | None = None
+    ) -> tuple[Columns, Sequence[str], Sequence[str] | None]:
+        columns, notes = self._columns_with_intervals(intervals=intervals)
+        return columns, notes, columns.pop("group", None)
 
     def _columns_with_intervals(self, *, intervals: bool | None) -> tuple[dict[str, list[Any]], list[str]]:
         """The columns and the notes; with the intervals of the values of all users, see `to_text`."""
@@ -645,12 +653,6 @@ class Evaluation(Reported, Mapping[str, float]):
         columns["95% interval"] = cells
         n_own = len(notes) - len(self.cautions)
         return {name: columns[name] for name in names}, [*notes[:n_own], *told, *notes[n_own:]]
-
-    def _repr_html_(self) -> str:
-        from recsys.display.notebook_html import notebook_table
-
-        columns, notes = self._columns_with_intervals(intervals=None)
-        return notebook_table(columns, notes, sections=columns.pop("group", None))
 
     def _columns(self) -> dict[str, list[Any]]:
         """metric, value, users (cases where a user has several); with `by=` one block per group."""

@@ -16,7 +16,6 @@ import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.display.cells import Columns
-from recsys.display.exports import frame_of
 from recsys.display.tabled import Tabled
 from recsys.errors import NoRowsError
 from recsys.evaluation.engine import is_aggregated
@@ -157,9 +156,8 @@ class Intervals(Tabled, Mapping[str, Estimate]):
     def __len__(self) -> int:
         return len(self.estimates)
 
-    def to_frame(self, kind: str = "pandas") -> Any:
-        """metric, value, low, high, standard_error, method, n as a pandas, polars or arrow table."""
-        return frame_of({**self._columns(), "standard_error": self._collect("standard_error")}, kind)
+    def _all_columns(self) -> Columns:
+        return {**self._columns(), "standard_error": self._collect("standard_error")}
 
     def _collect(self, name: str) -> list[Any]:
         return [getattr(found, name) for found in self.estimates.values()]

@@ -7,14 +7,16 @@ among the best k of the shards; equal scores are ordered by id, as in a scan of 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recsys.conventions.decisions import Conventions
 from recsys.errors import CutoffError, DuplicateError, InputError, NotDefinedError
 from recsys.metrics.registry import Request
 from recsys.records.arrays import Array, Float, Ids, Int, Lists, runs
+
+if TYPE_CHECKING:
+    from recsys.conventions.decisions import Conventions
 
 
 def merge_shards(lists_of_shards: Iterable[Lists], k: int) -> Lists:
@@ -92,6 +94,7 @@ def best_entries(case: Int, scores: Float, key: Array, k: int) -> Int:
 def check_on_lists(requests: Iterable[Request], conventions: Conventions, k: int | None = None) -> None:
     """Raise NotDefinedError, with the reason, if a metric needs more than the k best items of each user.
 
+    >>> from recsys import Conventions
     >>> from recsys.metrics.registry import parse_all
     >>> check_on_lists(parse_all("auc", None), Conventions())
     Traceback (most recent call last):

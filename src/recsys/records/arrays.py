@@ -7,7 +7,6 @@ rows. Products of cases and items are always computed in int64.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Generic, TypeVar, overload
@@ -245,17 +244,6 @@ def _short_repr(data: Interactions | Lists, suffix: str) -> str:
     counts = {"case": len(data.cases), "item": n_items, "row": len(data.codes)}
     sizes = ", ".join(f"{n:,} {name}{'' if n == 1 else 's'}" for name, n in counts.items())
     return f"{type(data).__name__}({sizes}{suffix})"
-
-
-def json_value(value: Any) -> Any:
-    """A value as JSON can hold it, nested ones included; None for a number that is not finite."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, Mapping):
-        return {str(key): json_value(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [json_value(entry) for entry in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def positions(starts: Array, sizes: Array) -> Int:

@@ -17,7 +17,8 @@ import numpy as np
 from recsys.display.cells import format_cell
 from recsys.display.exports import csv_text
 from recsys.display.markup import latex_table, markdown_table
-from recsys.records.arrays import PValue, json_value
+from recsys.records.arrays import PValue
+from recsys.records.json_values import json_rows, json_value
 from recsys.report import style
 
 # Longer tables are not typeset, and the longest have one file only, so that a page stays small.
@@ -70,9 +71,9 @@ class HtmlTable:
 
         CSV; up to 100 rows also JSON, and up to 40, which can be typeset, Markdown and LaTeX.
         """
-        columns = {n: [json_value(v) for v in column] for n, column in self.columns.items()}
+        columns = {n: json_value([*column]) for n, column in self.columns.items()}
         formatted = {n: [_format(v, self.formats.get(n)) for v in column] for n, column in columns.items()}
-        records = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+        records = json_rows(columns)
         lines = ",\n".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in records)
         csv = csv_text(columns, zip(*columns.values(), strict=True))
         contents = {"CSV": ("csv", "text/csv", csv)}

@@ -10,10 +10,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from recsys.comparison.compare import CompareOptions, Comparison, Evaluations, compare_results
-from recsys.conventions.decisions import AnyConventions
 from recsys.errors import InputError
 from recsys.evaluation.evaluator import Evaluator
 from recsys.evaluation.options import BatchKeywords, ContextKeywords
@@ -23,6 +22,9 @@ from recsys.spark.cluster_comparison import ClusterSums
 from recsys.spark.cluster_evaluation import ClusterEvaluation
 from recsys.spark.cluster_frames import UserFrame, check_partitions, check_session, collect, is_frame
 from recsys.spark.item_factors import ItemFactors
+
+if TYPE_CHECKING:
+    from recsys.conventions.decisions import AnyConventions
 
 __all__ = ["compare", "evaluate", "evaluate_factors"]
 

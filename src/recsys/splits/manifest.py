@@ -6,7 +6,6 @@ The hash `content` does not depend on the order of rows, `order` does.
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 import os
 import re
@@ -26,6 +25,7 @@ from recsys.inputs.files.reader import write_table
 from recsys.inputs.frames import as_frame, column_array
 from recsys.kernels.keyed_random import Keys, digest, mix_bits, ordered_digest, text_keys
 from recsys.records.arrays import Array
+from recsys.records.json_values import json_value
 from recsys.splits.split_result import Folds, Split
 from recsys.splits.split_table import FrameTable, InteractionTable, as_interaction_table
 from recsys.splits.strategies import split
@@ -42,7 +42,7 @@ def build_manifest(split: Split, table: InteractionTable) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "how": split.how,
-        "parameters": {name: _json_value(value) for name, value in split.parameters.items()},
+        "parameters": json_value(split.parameters),
         "seed": int(split.parameters.get("seed", 0)),
         "columns": table.names,
         "counts": {name: count for name, count in split.counts.items() if name != "users_not_in_time_order"},
@@ -323,15 +323,3 @@ def _value_text(value: Any, name: str) -> str | None:
             hint="Leave the column out of the table, or write it as text.",
         )
     return text
-
-
-def _json_value(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _json_value(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_json_value(entry) for entry in value]
-    if isinstance(value, np.generic):
-        return _json_value(value.item())
-    if isinstance(value, dt.timedelta):
-        return f"{value.total_seconds()}s"
-    return value if isinstance(value, str | int | float | bool) or value is None else str(value)

@@ -32,7 +32,6 @@ from recsys.cf.evaluation.translation import (
     cutoff_list,
     direction,
     goodness,
-    json_value,
     metric_of,
 )
 from recsys.display.exports import csv_text
@@ -41,6 +40,7 @@ from recsys.errors import FileError, InputError, UnknownNameError
 from recsys.evaluation.result_files import run_facts
 from recsys.inputs.files import write_text
 from recsys.records.arrays import PerCase
+from recsys.records.json_values import json_value
 from recsys.stats.comparison_table import Options
 from recsys.stats.paired_comparison import compare_tables
 

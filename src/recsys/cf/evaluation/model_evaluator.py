@@ -32,6 +32,7 @@ from recsys.models.rerankers import user_profiles as profiles_of
 from recsys.ranks.ranked_truth import in_history
 from recsys.ranks.sources import Factors, Scores
 from recsys.records.arrays import Interactions
+from recsys.records.json_values import json_value
 
 _POOL = 100
 
@@ -151,7 +152,7 @@ class ModelEvaluator(translation.StandardEvaluator):
         }
         target = Path(output_path)
         target.parent.mkdir(parents=True, exist_ok=True)
-        write_text(target, json.dumps(translation.json_value(document), indent=2, ensure_ascii=False))
+        write_text(target, json.dumps(json_value(document), indent=2, ensure_ascii=False))
         return target
 
     def _prepare_ground_truth(

@@ -373,16 +373,3 @@ def value_of_lists(recommendations: Any, request: str, **facts: Any) -> float:
         return 0.0
     result = evaluate(lists, dict.fromkeys(lists, ()), [request], **facts)
     return float(next(iter(result.values())))
-
-
-def json_value(value: Any) -> Any:
-    """The value as JSON can hold it: NumPy numbers and arrays as Python's, NaN as null."""
-    if isinstance(value, Mapping):
-        return {str(name): json_value(entry) for name, entry in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [json_value(entry) for entry in value]
-    if isinstance(value, np.ndarray | np.generic):
-        return json_value(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value if value is None or isinstance(value, str | int | float | bool) else str(value)

@@ -12,12 +12,13 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from recsys.display.cells import Columns
 from recsys.display.exports import frame_of
 from recsys.display.markup import markdown_table
 from recsys.display.tabled import Tabled
 from recsys.metrics.registry import Request
 
-__all__ = ["Bounds", "Limits"]
+__all__ = ["Bounds", "Limits", "frame_of"]
 
 HOW = {
     "exact": "no list is better, and some list is as good; of the floor: the expectation itself",
@@ -94,13 +95,13 @@ class Bounds(Tabled, Mapping[str, Limits]):
     def __len__(self) -> int:
         return len(self._limits)
 
-    def to_frame(self, kind: str = "pandas") -> Any:
-        """One row per metric as a pandas, polars or arrow table, with how each limit was obtained."""
+    def _all_columns(self) -> Columns:
+        """Also how each limit was obtained."""
         rows = self._limits.values()
         details = {
             name: [getattr(r, name) for r in rows] for name in ("floor_how", "best_how", "floor_error")
         }
-        return frame_of(self._value_columns() | details | {"why": [r.reason for r in rows]}, kind)
+        return self._value_columns() | details | {"why": [r.reason for r in rows]}
 
     def to_markdown(self) -> str:
         """A pipe table with footnotes below it."""
