@@ -186,9 +186,9 @@ def describe_missing(missing: Mapping[str, Any], n: int) -> str:
 
 
 def note_gaps(missing: Mapping[str, Any], n: int) -> tuple[str, ...]:
-    """The sentence on missing cases, if there are any; a warning where a table lacks at least 1% of them."""
+    """The sentence on missing cases, if there are any; a warning where a table lacks two or more, and 1%."""
     text = describe_missing(missing, n)
-    matters = any(100 * len(ids) >= n for ids in missing.values() if len(ids))
+    matters = any(len(ids) > 1 and 100 * len(ids) >= n for ids in missing.values())
     return (caution(UnpairedWarning, text) if matters else text,) if text else ()
 
 
