@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 from pathlib import Path
 
 import numpy as np
@@ -750,6 +751,31 @@ def _repeats(shop: Shop):
     return shop.lists(shop.model, seen=True), truth, shop.train
 
 
+def _advertised(shop: Shop, share: float):
+    """Lists that begin with other items than the model's best."""
+    first = shop.lists(shop.random(), int(20 * share))
+    lists = pd.concat([first.assign(score=first["score"] + 99), shop.good]).drop_duplicates(["user", "item"])
+    return lists.groupby("user").head(20), shop.truth
+
+
+def _filtered(shop: Shop):
+    """Each user can have half of the items, drawn at random, and had no others; lists are cut to them.
+
+    The same data as the model's lists joined with relevant items and a sample of others.
+    """
+    wanted = shop.good.merge(shop.truth, on=["user", "item"], how="left", indicator=True)["_merge"] == "both"
+    return shop.good[wanted.to_numpy() | (shop.rng.random(len(wanted)) < 0.5)], shop.truth
+
+
+def _lucky(rng, n_users: int = 500, length: int = 20, hit: float = 0.62):
+    """Lists whose every fifth has a hit with this chance: a world where nobody misses, and ten are late."""
+    places = np.zeros(n_users)
+    while places.max() > length or (places > 0.8 * length).sum() < 10:
+        places = rng.geometric(1 - (1 - hit) ** (5 / length), size=n_users)
+    lists = {u: [*range(u * 100, u * 100 + length)] for u in range(n_users)}
+    return lists, {u: [lists[u][place - 1], -u - 1] for u, place in enumerate(places.tolist())}
+
+
 LEGITIMATE = {
     "good": lambda s: (s.good, s.truth),
     "good, with train": lambda s: (s.good, s.truth, s.train),
@@ -775,6 +801,10 @@ LEGITIMATE = {
         s.lists(s.model - 99 * (s.popularity > np.median(s.popularity))),
         s.truth,
     ),
+    "advertised items first": lambda s: _advertised(s, 0.2),
+    "half advertised": lambda s: _advertised(s, 0.5),
+    "what was seen first": lambda s: (s.lists(s.taste, seen=True), s.truth),
+    "half of the items available": _filtered,
     "new items only": lambda s: (s.lists(s.random() + 99 * (np.arange(s.n_items) % 5 == 0)), s.truth),
 }
 
@@ -798,6 +828,31 @@ class TestChance:
         weak = 0.4 * shop.taste + shop.rng.gumbel(size=shop.taste.shape)
         assert [c.code for c in _cautions_of(shop.lists(-weak), shop.truth)] == ["worse_than_chance"]
         assert _cautions_of(shop.lists(weak), shop.truth) == ()
+
+    @pytest.mark.parametrize("skew", [0.5, 1.0])
+    @pytest.mark.parametrize("seed", range(3))
+    def test_the_reverse_order_of_a_weak_model_is_noticed(self, seed, skew):
+        shop = Shop(seed, n_users=1000, skew=skew)
+        lists = shop.lists(1.2 * shop.taste + shop.rng.gumbel(size=shop.taste.shape))
+        (caution,) = _cautions_of(lists.assign(score=-lists["score"]), shop.truth)
+        last, before = (
+            int(text.replace(",", "")) for text in re.findall(r"[\d,]+(?= in the)", caution.sentence)
+        )
+        place = 20 + lists.merge(shop.truth, on=["user", "item"])["score"]  # 1 to 20, from the end
+        assert (last, before) == ((place > 10).sum(), (place <= 10).sum())
+        assert _cautions_of(lists, shop.truth) == ()
+
+    @pytest.mark.parametrize("seed", range(5))
+    def test_a_world_in_which_nobody_happens_to_miss_is_not_a_selection(self, seed):
+        lists, truth = _lucky(np.random.default_rng(seed))
+        assert recsys.evaluate(lists, truth, ["recall@20"]).cautions == ()
+
+    def test_the_users_of_a_model_that_misses_nobody_are_all_users(self):
+        shop = Shop(1, n_items=100)
+        lists = shop.lists(shop.taste, 40)
+        found = lists.merge(shop.truth, on=["user", "item"])["user"].unique()
+        assert len(found) == shop.n_users  # to keep users with a hit changes nothing that could be noticed
+        assert _cautions_of(lists, shop.truth) == ()
 
     @pytest.mark.parametrize(
         "world",

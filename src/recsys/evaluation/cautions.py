@@ -585,27 +585,35 @@ def truth_leads_every_list(sample: SampledUsers) -> str | None:
 def worse_than_chance(sample: SampledUsers) -> str | None:
     """Ready lists find less than random ones would, or find it at their ends, as if in reverse.
 
-    The relevant items they hold are on average beyond 60% of the longest list, by six standard errors, or
-    they hold fewer than half as many as random lists of the items shown, and by chance would hold so few once
-    in a thousand million times.
+    More of the relevant items they hold are in the last half of the longest list than in the half before,
+    and in its last third than in the third before; chance would do the first at most once in a million times,
+    and the second once in a thousand. Or they hold fewer than half as many as random lists of the items
+    shown, and by chance would hold so few once in a million times.
 
-    Silent: fewer than 100 users have a list and relevant items; lists of items that few want, as of a shelf
-    of rare or new ones; another caution explains it (ids that are off by one, training items, a truth of
-    training items).
+    Silent: fewer than 100 users have a list and relevant items; lists that begin with other things than a
+    model's best, such as seen or advertised items; lists of items that few want, as of a shelf of rare or new
+    ones; another caution explains it (ids that are off by one, training items, a truth of training items).
     """
-    from scipy.special import pdtr
+    from scipy.special import bdtr, pdtr
 
     hits, sizes = sample.hits, np.diff(sample.places.indptr)
-    depth = (hits.data - 0.5) / sizes.max() if hits.nnz else np.zeros(1)
-    if depth.mean() > 0.6 and (depth.mean() - 0.5) * math.sqrt(12 * hits.nnz) > 6:
-        where = f"on average at {depth.mean():.0%} of the length of the lists, by chance at 50% at most"
-        return f"relevant items are {where}: are the scores distances, or the ranks in reverse?"
+    halves, thirds = (_at_the_ends(hits.data, sizes.max(), parts) for parts in (2, 3))
+    if bdtr(halves[0], sum(halves), 0.5) < 1e-6 and bdtr(thirds[0], sum(thirds), 0.5) < 1e-3:
+        where = f"{halves[1]:,} in the last half of the lists and {halves[0]:,} in the half before"
+        return f"of the relevant items are {where}: are the scores distances, or the ranks in reverse?"
     shown = _per_item(sample.places) > 0
     by_chance = float(sizes @ ((sample.truth != 0) @ shown.astype(np.int64))) / shown.sum()
-    if 2 * hits.nnz >= by_chance or pdtr(hits.nnz, by_chance) > 1e-9:
+    if 2 * hits.nnz >= by_chance or pdtr(hits.nnz, by_chance) > 1e-6:
         return None
     counts = f"{hits.nnz:,} relevant items, and random lists would hold {by_chance:,.0f}"
     return f"the lists hold {counts}: is their order reversed, or is the truth what they leave out?"
+
+
+def _at_the_ends(places: Array, length: int, parts: int) -> tuple[int, int]:
+    """How many places are in the last but one part of lists of this length, and in the last."""
+    size = max(length // parts, int(length > 1))
+    late, both = (int(np.count_nonzero(places > length - n * size)) for n in (1, 2))
+    return both - late, late
 
 
 @caution_rule("lists", *_EXPLAIN_CHANCE, "worse_than_chance")
@@ -638,11 +646,13 @@ def everybody_has_a_hit(sample: SampledUsers) -> str | None:
     """Every user has a hit, and that is not the model's doing: the lists or the users were selected.
 
     Every relevant item is in its list, and what else the lists hold is drawn at random: only sampled
-    candidates were ranked. Or half of the lists have the same greatest length, and at least 10 users, and 2%,
-    have their first hit in the last fifth of it, so that others must have theirs beyond: they were left out.
+    candidates were ranked. Or half of the lists have the same greatest length, and so many users have their
+    first hit near its end that others must have theirs beyond: they were left out. That nobody misses would
+    be chance at most once in a thousand times, if no user's chance of a first hit grows along the list.
 
     Silent: fewer than 100 users have a list and relevant items; the lists hold 90% of all items or more; a
-    model whose first hits are further up; another caution explains it.
+    model whose first hits are further up, even if users without a hit are left out; candidates that were
+    sampled, then cut or with other items added; another caution explains it.
     """
     hits, sizes = sample.hits, np.diff(sample.places.indptr)
     if not np.diff(hits.indptr).all() or sample.places.nnz > _MOST * np.prod(sample.places.shape):
@@ -653,12 +663,28 @@ def everybody_has_a_hit(sample: SampledUsers) -> str | None:
         what = f"all relevant items of {sample.n_users:,} users, and others at random"
         return f"the lists hold {what}: values of sampled candidates are far too high; rank all items"
     first = np.minimum.reduceat(hits.data, hits.indptr[:-1])
-    n_late = int(np.count_nonzero(first > 0.8 * sizes.max()))
     are_cut = 2 * np.count_nonzero(sizes == sizes.max()) >= len(first)
-    if n_late < max(10, 0.02 * len(first)) or sizes.max() < 5 or not are_cut:
+    if not are_cut or _chance_of_late_hits(first, sizes.max()) > 1e-3:
         return None
-    who = f"all {sample.n_users:,} users have a hit, {n_late:,} of them only in the last fifth of their list"
+    n_late = int(np.count_nonzero(2 * first > sizes.max()))
+    who = f"all {sample.n_users:,} users have a hit, {n_late:,} of them only in the last half of their list"
     return f"{who}: users without a hit seem to be left out, which raises every value"
+
+
+def _chance_of_late_hits(first: Array, length: int) -> float:
+    """A bound of the chance that everybody has a hit, and as many as here their first one near the end.
+
+    Let p be the chance that a user who has no hit before the last 1/q of the list finds one there. If such
+    chances do not grow along the list, the user is this late with probability (1 - p)^(q - 1) p at most, so
+    that Chernoff's bound of the number who are, with the best p of each, holds for users of any kind.
+    """
+    z, parts, chance = np.geomspace(1.001, 1e6, 500), (2, 3, 4, 5, 10), 1.0
+    for q in parts:
+        size = int(length) // q
+        n_users, n_late = (np.count_nonzero(first > length - n * size) for n in (q, 1))
+        per_user = np.log1p(((q - 1) * (z - 1) / (q * z)) ** (q - 1) * (z - 1) / q)
+        chance = min(chance, math.exp((n_users * per_user - n_late * np.log(z)).min()))
+    return len(parts) * chance
 
 
 @caution_rule("evaluation")
