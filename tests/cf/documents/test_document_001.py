@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from recsys.cf.evaluation import recommender_evaluator
-from recsys.errors import ColumnError, InputError, RecsysError, SplitError
+from recsys.errors import ColumnError, RecsysError, SplitError
 
 FENCE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 ITEMS = st.integers(0, 11)
@@ -162,7 +162,10 @@ def test_every_rule_for_equal_times_splits_an_array(on_tie, time_column):
     rng = np.random.default_rng(0)
     ids = rng.integers(0, 9, (60, 2))
     table = np.insert(ids, 2 if time_column < 0 else time_column, np.arange(60) // 8, axis=1)
-    train, test = recommender_evaluator.time_based_split(table, time_column, 0.25, on_tie=on_tie)
+    columns = dict(zip(("user", "item"), {0, 1, 2} - {time_column % 3}, strict=True))
+    train, test = recommender_evaluator.time_based_split(
+        table, time_column, 0.25, on_tie=on_tie, columns=columns
+    )
     assert sorted(map(tuple, [*train, *test])) == sorted(map(tuple, table))
     assert train[:, time_column].max() <= test[:, time_column].min()
     if on_tie in ("by_item", "random", "row_order"):
@@ -279,31 +282,6 @@ def test_a_model_that_always_fails_scores_zero_and_is_logged(caplog):
     assert "1 of 1 users" in caplog.text
 
 
-class Batched(Model):
-    def __init__(self, answer=dict):
-        self.calls = 0
-        self.answer = answer
-
-    def recommend_batch(self, users, n):
-        self.calls += 1
-        lists = {user: Model.recommend(self, user, n) for user in users}
-        return lists if self.answer is dict else list(lists.values())
-
-    def recommend(self, user, n):
-        self.calls += 1
-        return super().recommend(user, n)
-
-
-@pytest.mark.parametrize("answer", [dict, list])
-def test_a_batch_method_is_used_if_there_is_one(answer):
-    truth = {1: {7}, 2: {15}}
-    model = Batched(answer)
-    assert recommender_evaluator.RecommenderEvaluator([3]).evaluate(
-        model, truth, 50
-    ) == recommender_evaluator.RecommenderEvaluator([3]).evaluate(Model(), truth, 50)
-    assert model.calls == 1
-
-
 @pytest.mark.parametrize(
     "answer",
     [
@@ -311,10 +289,11 @@ def test_a_batch_method_is_used_if_there_is_one(answer):
         lambda items: [[i, 0.5] for i in items],
         lambda items: np.array([[i, 0.5] for i in items]),
         lambda items: (np.array(items), np.full(len(items), 0.5)),
+        lambda items: zip(items, items, strict=True),
         lambda items: items,
         np.array,
     ],
-    ids=["pairs", "lists", "rows", "two arrays", "items", "array"],
+    ids=["pairs", "lists", "rows", "two arrays", "zip", "items", "array"],
 )
 def test_recommendations_in_many_shapes(answer):
     class Shaped:
@@ -327,15 +306,6 @@ def test_recommendations_in_many_shapes(answer):
     )
 
 
-def test_a_batch_that_fails_is_asked_again_one_by_one():
-    model = Batched()
-    evaluator = recommender_evaluator.RecommenderEvaluator([3])
-    result = evaluator.evaluate(model, {1: {7}, 13: {1}}, 50)
-    assert result["recall@3"] == 1.0
-    assert list(evaluator.failures) == [13]
-    assert model.calls == 3
-
-
 def test_a_model_without_recommend_is_an_error():
-    with pytest.raises(InputError, match="no recommend"):
+    with pytest.raises(AttributeError, match="no attribute 'recommend'"):
         recommender_evaluator.RecommenderEvaluator().evaluate(object(), {1: {2}}, 10)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from inspect import Parameter, signature
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
@@ -32,14 +31,13 @@ from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.single import score_list
 from recsys.inputs.containers import as_array
-from recsys.ranks.sources import lists_from_recommender as ask_model
+from recsys.ranks.sources.fitted_models import list_asker, listed_items
 
 logger = logging.getLogger(__name__)
 
 Lists = Mapping[Any, Sequence[Any]]
 # As in document 001, an empty list counts as 0.
 _CONVENTIONS = Conventions.named("recommender_evaluator").but(duplicates="first", no_list="empty")
-_BATCH_CALLS = ("recommend_batch", "batch_recommend", "recommend_many", "recommend_all")
 
 
 def precision_at_k(recommended: Sequence[Any], relevant: Collection[Any], k: int) -> float:
@@ -179,10 +177,7 @@ def time_based_split(
     interactions: Any,
     timestamp_col: Any,
     test_ratio: float = 0.2,
-    *,
-    on_tie: str = "together",
-    bad_rows: str = "error",
-    columns: Mapping[str, Any] | None = None,
+    **options: Any,
 ) -> tuple[Any, Any]:
     """Train on the past, test on the future: the newest `test_ratio` of the rows, sorted by time.
 
@@ -190,10 +185,9 @@ def time_based_split(
         interactions: a 2-D array with one row per interaction, or a table.
         timestamp_col: position (array) or name (table) of the timestamps.
         test_ratio: the share of the rows in the test set, above 0 and below 1.
-        on_tie: by default rows of the same time stay on one side; see recsys.splits.
-        bad_rows: rows without a time are an "error", or left out ("exclude").
-        columns: where user and item are, which only on_tie="random" and "by_item" read. In an array they are
-            by default the first two columns that hold no times.
+        options: those of `recsys.splits.global_temporal`. By default rows of the same time stay on one side;
+            on_tie="row_order" cuts between them as the document does, and bad_rows="exclude" leaves out rows
+            without a time.
 
     >>> train, test = time_based_split(np.array([[7, 1, 30], [7, 2, 10], [8, 1, 20]]), 2, test_ratio=0.4)
     >>> train.tolist(), test.tolist()
@@ -207,7 +201,6 @@ def time_based_split(
             f"test_ratio={test_ratio!r} is not a share above 0 and below 1.",
             hint="Pass test_ratio=0.2 for a fifth; recsys.splits.global_temporal takes a number of rows.",
         )
-    roles: dict[str, Any] = {"time": timestamp_col}
     if isinstance(interactions, np.ndarray):
         n_columns = interactions.shape[1] if interactions.ndim == 2 else 0
         if not isinstance(timestamp_col, int | np.integer) or not -n_columns <= timestamp_col < n_columns:
@@ -217,15 +210,13 @@ def time_based_split(
             )
         # The rows of an array are returned in the order of time.
         interactions = interactions[np.argsort(interactions[:, timestamp_col], kind="stable")]
-        other_columns = (at for at in range(n_columns) if at != timestamp_col % n_columns)
-        roles |= dict(zip(("user", "item"), other_columns, strict=False))
     # Document 001 cuts at row int(n * (1 - ratio)), which rounds to 0 for 5 rows and 0.8; here the training
     # set keeps at least one row.
     n = len(interactions)
     n_test = n - max(int(n * (1 - test_ratio)), 1) if n > 1 else 1
-    roles |= dict(columns or {})
+    columns = {"time": timestamp_col, **options.pop("columns", {})}
     with document_words(test="test_ratio"):
-        split = global_temporal(interactions, test=n_test, columns=roles, on_tie=on_tie, bad_rows=bad_rows)
+        split = global_temporal(interactions, test=n_test, columns=columns, **options)
     logger.info("Time-based split: %d train, %d test", len(split.train), len(split.test))
     return split.train, split.test
 
@@ -267,7 +258,7 @@ class RecommenderEvaluator:
         """{"precision@5": …} with precision, recall, F1 (of the two means), coverage and Gini at each k.
 
         Users without relevant items count as 0. A user for whom the model raises is left out, logged and
-        added to `failures`. `recommend_batch(users, n=…)`, if the model has it, is called once for all users.
+        added to `failures`.
         """
         test_data = mapping_by_user(test_data, "test_data")
         lists, self.failures = _collect_lists(model, list(test_data), max(self.k_values))
@@ -292,74 +283,17 @@ class RecommenderEvaluator:
         return Results.of(values | zeros, self.evaluation)
 
 
-def _collect_lists(model: Any, users: list[Any], n: int) -> tuple[dict[Any, list[Any]], dict[Any, Exception]]:
-    """{user: items, best first}, and {user: error} of the users for whom the model gave no list.
-
-    The model may have a batch method, may call the length something other than `n`, and may return pairs,
-    arrays or tensors. If it raises for one user, only that user has no list.
-    """
-    batch_method = next(
-        (getattr(model, name) for name in _BATCH_CALLS if callable(getattr(model, name, None))), None
-    )
-    if batch_method is None and not hasattr(model, "recommend"):
-        raise InputError(
-            f"{type(model).__name__} has no recommend(user, n=…).",
-            hint="Wrap the model, or pass its factors or lists to recsys.evaluate.",
-        )
-    lists: dict[Any, list[Any]] = {}
-    failures: dict[Any, Exception] = {}
-    if batch_method is not None and _accepts_n(batch_method):
+def _collect_lists(model: Any, users: list[Any], n: int) -> tuple[dict[Any, Any], dict[Any, Exception]]:
+    """{user: items, best first}, and {user: error} of the users for whom the model gave no list."""
+    ask, lists, failures = list_asker(model), {}, {}
+    for user in users:
         try:
-            answer = batch_method(users, n=n)
-            pairs = answer.items() if isinstance(answer, Mapping) else zip(users, answer, strict=True)
-            lists = {user: _items_of_answer(entries) for user, entries in pairs}
-        except Exception as error:
-            if not hasattr(model, "recommend"):
-                raise
-            # Asked one by one, only the users that fail are lost, and each error belongs to its user.
-            logger.warning("The batch call failed (%r); users are asked one by one.", error)
-            lists = {}
-    for user in [] if lists else users:
-        try:
-            if _accepts_n(model.recommend):
-                answer = model.recommend(user, n=n)
-            else:  # the length has another name, such as k
-                answer = ask_model(model, [user], n)[user]
-            lists[user] = _items_of_answer(answer)
+            answer = ask(user, n)
+            # `evaluate` refuses a set, which has no order.
+            lists[user] = answer if isinstance(answer, set | frozenset) else listed_items(answer, user)
         except Exception as error:  # noqa: BLE001 - whatever the model raises is reported, not swallowed
             failures[user] = error
-    for user in users:
-        if user not in lists and user not in failures:
-            failures[user] = InputError("the batch call gave this user no list.", row=user)
-    return {user: lists[user] for user in users if user in lists}, failures
-
-
-def _accepts_n(call: Callable[..., Any]) -> bool:
-    try:
-        parameters = signature(call).parameters
-    except (TypeError, ValueError):  # compiled without a signature
-        return True
-    return "n" in parameters or any(one.kind is Parameter.VAR_KEYWORD for one in parameters.values())
-
-
-def _items_of_answer(answer: Any) -> Any:
-    """The items of one answer, best first: (item, score) pairs, rows of an array, or bare items."""
-    if (
-        isinstance(answer, tuple)
-        and len(answer) == 2
-        and all(hasattr(array, "__array__") and np.ndim(array) == 1 for array in answer)
-    ):
-        answer = answer[0]  # (items, scores), as some libraries return them
-    if isinstance(answer, set | frozenset):
-        return answer  # which `evaluate` refuses
-    items = []
-    for entry in answer:
-        item = entry[0] if isinstance(entry, tuple | list) or np.ndim(entry) else entry
-        item = item.item() if hasattr(item, "detach") else item  # a number still in its tensor
-        # In an array of (item, score) rows the item is a float.
-        is_whole = isinstance(item, float | np.floating) and item == int(item)
-        items.append(int(item) if is_whole else item)
-    return items
+    return lists, failures
 
 
 def _grades_by_item(relevance: Any) -> Any:

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
 from typing import Any
@@ -176,11 +177,22 @@ def lists_from_recommender(model: Any, users: Iterable[Any], k: int) -> dict[Any
     >>> lists_from_recommender(Popular(), [1, 2], 2)
     {1: ['b', 'a'], 2: ['b', 'a']}
     """
+    ask = list_asker(model)
+    lists = {}
+    for user in users:
+        user_id = user.item() if isinstance(user, np.generic) else user
+        lists[user_id] = listed_items(ask(user_id, k), user_id)[:k]
+    return lists
+
+
+def list_asker(model: Any) -> Callable[[Any, int], Any]:
+    """A function (user, k) -> what the model recommends, whatever it calls the length of the list."""
     try:
         parameters = dict(inspect.signature(model.recommend).parameters)
     except (TypeError, ValueError):  # compiled without a signature
         parameters = {}
-    name = next((n for n in _COUNT_PARAMETERS if n in parameters), None)
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    name = next((n for n in _COUNT_PARAMETERS if n in parameters), "n" if takes_any else None)
     required = [n for n, p in parameters.items() if p.default is p.empty and p.kind not in _ANY_NUMBER]
     needed = required[2:] if name is None else [n for n in required[1:] if n != name]
     if needed:
@@ -189,27 +201,32 @@ def lists_from_recommender(model: Any, users: Iterable[Any], k: int) -> dict[Any
             table="lists",
             hint="Call it and pass its lists; recsys.adapters.from_implicit reads those of implicit.",
         )
-    lists = {}
-    for user in users:
-        user_id = user.item() if isinstance(user, np.generic) else user
-        answer = model.recommend(user_id, k) if name is None else model.recommend(user_id, **{name: k})
-        lists[user_id] = _listed_items(answer, user_id)[:k]
-    return lists
+    if name is not None:
+        return lambda user, k: model.recommend(user, **{name: k})
+    ask: Callable[[Any, int], Any] = model.recommend
+    return ask
 
 
-def _listed_items(answer: Any, user: Any) -> list[Any]:
-    """Items of a list, of (item, score) pairs, or of a pair of arrays (items, scores)."""
-    if isinstance(answer, tuple) and len(answer) == 2 and all(isinstance(a, np.ndarray) for a in answer):
+def listed_items(answer: Any, user: Any) -> list[Any]:
+    """Items of a list, of (item, score) pairs or rows, or of a pair of arrays or tensors (items, scores)."""
+    is_pair = isinstance(answer, tuple) and len(answer) == 2
+    if is_pair and all(hasattr(one, "__array__") and np.ndim(one) == 1 for one in answer):
         answer = answer[0]
     if isinstance(answer, np.ndarray) or hasattr(answer, "detach"):
-        answer = as_array(answer).tolist()
-    if not isinstance(answer, list | tuple):
+        rows = as_array(answer)
+        items = rows if rows.ndim < 2 else rows[:, 0]
+        if rows.ndim == 2 and rows.dtype.kind == "f" and (items == np.floor(items)).all():
+            items = items.astype(np.int64)  # ids that are floats only because the scores are
+        return list(items.tolist())
+    unordered = isinstance(answer, str | Mapping | AbstractSet) or hasattr(answer, "columns")
+    if unordered or not isinstance(answer, Iterable):
         raise InputError(
             f"recommend() gave {type(answer).__name__} for user {user!r}.",
             table="lists",
             hint="It must give a list of items, best first, or of (item, score) pairs.",
         )
-    return [entry[0] if isinstance(entry, tuple | list) else entry for entry in answer]
+    entries = [entry[0] if isinstance(entry, tuple | list) or np.ndim(entry) else entry for entry in answer]
+    return [item.item() if hasattr(item, "detach") else item for item in entries]
 
 
 def _torch_dtype(array: Array) -> Any:
