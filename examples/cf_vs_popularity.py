@@ -18,13 +18,14 @@ import pandas as pd
 from movielens import DATASETS, Dataset, fit_model, items_by_user, load_dataset, tune, write_json
 
 import recsys
-from recsys.analysis import failure_cases, losing_users
+from recsys.analysis import by_activity, failure_cases, losing_users
 from recsys.cf.evaluation import (
     ItemSimilarityBaseline,
     ModelComparator,
     ModelEvaluator,
     PopularityBaseline,
     RandomBaseline,
+    paired_t_test,
 )
 
 OUT = Path(__file__).parent / "results" / "cf_vs_popularity.json"
@@ -43,17 +44,17 @@ def evaluate_models(data: Dataset) -> dict[str, Any]:
         evaluator = ModelEvaluator(model.user_factors, model.item_factors, K_VALUES)
         results = evaluator.evaluate(test, train)
         comparator.add_model_results(kind, results)
-        strata = evaluator.stratify_by_activity({u: len(items) for u, items in train.items()})
+        strata = by_activity(results.evaluation, {u: len(items) for u, items in train.items()})
         out[kind] = {
             "settings": settings,
             "recall@10 on the validation": on_validation,
             "results": dict(results),
             "by activity": {name: row["recall@10"] for name, row in strata.items()},
         }
-    recent = PopularityBaseline.from_interactions(known, data.n_items, half_life=90 * 86400)
+    recent = recsys.baselines.training_counts(known, half_life=90 * 86400)
     baselines = {
         "popularity": PopularityBaseline(data.counts(known), data.n_items),
-        "recent popularity": recent,
+        "recent popularity": PopularityBaseline(recent, data.n_items),
         "item similarity": ItemSimilarityBaseline(item_embeddings=data.embeddings),
         "random": RandomBaseline(data.n_items, random_seed=0),
     }
@@ -61,7 +62,9 @@ def evaluate_models(data: Dataset) -> dict[str, Any]:
         results = baseline.evaluate(test, train, K_VALUES)
         comparator.add_baseline_results(name, results)
         out[name] = {"results": {key: value for key, value in results.items() if key != "baseline_name"}}
-    expected = baselines["random"].expectation(test, train, K_VALUES)
+    ranking = [name for name in results if "@" in name or name == "mrr"]
+    truth = items_by_user(data.test)
+    expected = recsys.baselines.random_expectation(truth, ranking, n_items=data.n_items, seen=train)
     out["random, expected"] = {"results": dict(expected)}
     shown = ["recall@10", "ndcg@10", "mrr", "coverage"]
     print(f"\n{data.name}: {data.n_users} users, {data.n_items} items, {len(known):,} training interactions")
@@ -82,8 +85,14 @@ def compare_with_popularity(comparator: ModelComparator) -> dict[str, Any]:
     rows = comparator.get_improvement_summary("popularity", ["recall@10", "ndcg@10"])
     out = {}
     for row in rows.itertuples(index=False):
-        one_sided = comparator.paired_t_test(row.model, "popularity", row.metric, alternative="greater")
-        p = one_sided["p_value"]
+        model, popularity = (
+            group[name].per_user()[row.metric]
+            for group, name in (
+                (comparator.model_results, row.model),
+                (comparator.baseline_results, "popularity"),
+            )
+        )
+        p = paired_t_test(model, popularity, "greater")["p_value"]
         print(f"{row.model} against popularity, {row.metric}: {row.verdict}; t-test p = {p:.1e}")
         out[f"{row.model} {row.metric}"] = {
             "lift in percent": row.relative_percent,

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import recsys
 import recsys.cf.evaluation as cf_evaluation
 from recsys.cf.evaluation.loading import load_embeddings
 from recsys.errors import (
@@ -97,7 +98,7 @@ def test_nothing_to_score_is_zero_and_nonsense_is_an_error(function):
 
 
 def test_coverage_and_the_factory():
-    assert cf_evaluation.coverage(all_recommendations={0: [1, 2], 1: [2]}, num_total_items=4) == 0.5
+    assert cf_evaluation.coverage({0: [1, 2], 1: [2]}, num_total_items=4) == 0.5
     assert cf_evaluation.coverage({}, 10) == cf_evaluation.coverage({0: []}, 10) == 0.0
     with pytest.raises(InputError, match="num_total_items"):
         cf_evaluation.coverage({0: [1]}, 0)
@@ -180,10 +181,6 @@ def test_users_without_test_items_are_left_out_and_counted():
     results = evaluator.evaluate(test | {3: set()}, train)
     assert (results["num_users_evaluated"], results["num_users_skipped"]) == (29, 1)
     assert 3 not in evaluator.get_per_user_metrics().index
-    assert len(evaluator.get_metric_distribution("recall", k=5)) == 29
-    assert evaluator.get_metric_distribution("mrr").shape == (29,)
-    with pytest.raises(UnknownNameError):
-        evaluator.get_metric_distribution("recall", k=7)
 
 
 def test_the_documented_steps():
@@ -204,24 +201,8 @@ def test_the_documented_steps():
 
 def test_results_before_an_evaluation_are_an_error():
     evaluator = cf_evaluation.ModelEvaluator([[1.0]], [[1.0]])
-    for call in (evaluator.get_per_user_metrics, lambda: evaluator.save_results("x.json"),
-                 lambda: evaluator.stratify_by_activity({})):  # fmt: skip
-        with pytest.raises(InputError, match="yet"):
-            call()
-
-
-def test_results_are_saved_and_stratified(tmp_path):
-    users, items, test, train = small_world()
-    evaluator = cf_evaluation.ModelEvaluator(users, items, [5])
-    results = evaluator.evaluate(test, train)
-    path = evaluator.save_results(tmp_path / "new" / "als.json", "als", {"factors": 5})
-    document = json.loads(path.read_text())
-    assert document["metrics"]["recall@5"] == results["recall@5"]
-    assert document["model_shape"] == {"num_users": 30, "num_items": 40, "factors": 5}
-    assert document["conventions"]["ap_over"] == "min"
-    bins = evaluator.stratify_by_activity({u: u for u in range(30)})
-    weighted_mean = sum(row["recall@5"] * row["num_users"] for row in bins.values()) / 30
-    assert weighted_mean == pytest.approx(results["recall@5"])
+    with pytest.raises(InputError, match="yet"):
+        evaluator.get_per_user_metrics()
 
 
 def test_indices_outside_the_model_are_errors():
@@ -252,11 +233,7 @@ def test_models_side_by_side():
     late.add_model("als", users, items, {"factors": 5})
     late.evaluate_all(test, train)
     assert late.get_comparison_table().columns.tolist() == table.columns.tolist()
-    name, value = batch.get_best_model("mrr")
-    assert value == max(values["mrr"] for values in results.values()) == results[name]["mrr"]
-    assert len(batch.get_per_user_metrics("als")) == 30
-    with pytest.raises(UnknownNameError):
-        batch.get_best_model("mrrr")
+    assert len(results["als"].per_user()) == 30
 
 
 @pytest.fixture
@@ -434,7 +411,6 @@ def test_baselines_have_the_documents_methods():
     assert baseline.recommend(3, 2) == [39, 38]
     assert baseline.recommend_batch([5, 3], 1, {3: {39}, 5: set()}) == {3: [38], 5: [39]}
     assert baseline.recommend_batch([], 1) == {}
-    assert baseline.get_popularity_stats()["top_10_popularity"][0] == 39
     results = baseline.evaluate(test, train)
     assert results["baseline_name"] == "popularity"
     assert len(baseline.get_per_user_metrics()) == 30
@@ -474,22 +450,13 @@ def test_bases_are_abstract_and_can_be_built_on():
     assert repr(Zero()) == "Zero(name='zero')"
 
 
-def test_recent_popularity_weighs_by_age():
-    events = pd.DataFrame({"user": [1, 2, 3], "item": [0, 0, 1], "timestamp": [0, 0, 100]})
-    assert cf_evaluation.PopularityBaseline.from_interactions(events, 2).recommend(0, 1) == [0]
-    recent = cf_evaluation.PopularityBaseline.from_interactions(events, 2, half_life=10)
-    assert recent.recommend(0, 1) == [1]
-    assert recent.name == "recent popularity"
-
-
 def test_chance_is_seeded_and_its_mean_is_exact():
     _, _, test, train = small_world()
     draws = [
         cf_evaluation.evaluate_baseline_random(test, 40, train, [5], random_seed=s)["recall@5"]
         for s in range(40)
     ]
-    assert cf_evaluation.evaluate_baseline_random(test, 40, train, [5], seed=0)["recall@5"] == draws[0]
-    exact = cf_evaluation.RandomBaseline(40).expectation(test, train, [5])["recall@5"]
+    exact = recsys.baselines.random_expectation(test, ["recall@5"], n_items=40, seen=train)["recall@5"]
     assert exact == pytest.approx(5 / 34)
     assert abs(np.mean(draws) - exact) < 4 * np.std(draws) / np.sqrt(40)
 
@@ -498,19 +465,18 @@ def test_item_similarity_needs_a_history():
     rows = np.eye(4) + 0.1
     with pytest.raises(InputError, match="similarity_matrix= or item_embeddings="):
         cf_evaluation.ItemSimilarityBaseline()
-    with pytest.raises(InputError, match="user_histories"):
+    with pytest.raises(InputError, match="exclude_items"):
         cf_evaluation.ItemSimilarityBaseline(rows).recommend(0, 2)
-    baseline = cf_evaluation.ItemSimilarityBaseline(item_embeddings=rows, user_histories={0: [1]})
+    baseline = cf_evaluation.ItemSimilarityBaseline(item_embeddings=rows)
     assert baseline.recommend_batch([0, 9], 1, {0: [1]})[9] == []
-    assert baseline.recommend(0, 1) == [1]
 
 
 def test_baselines_are_compared():
     _, _, test, train = small_world()
     comparator = cf_evaluation.BaselineComparator([5])
     comparator.add_baseline("popularity", cf_evaluation.PopularityBaseline(np.arange(40)))
-    comparator.add_baseline("random", cf_evaluation.RandomBaseline(40, seed=1))
-    results = comparator.compare_all(test, train)
+    comparator.add_baseline("random", cf_evaluation.RandomBaseline(40, 1))
+    results = comparator.evaluate_all(test, train)
     table = comparator.get_comparison_table()
     assert table["baseline"].tolist() == ["popularity", "random"]
     assert table["recall@5"].tolist() == [results[n]["recall@5"] for n in ("popularity", "random")]
@@ -535,14 +501,11 @@ def test_comparisons_pair_by_user_and_mark_significance():
     assert row["recall@10 vs pop"].endswith(" ***")
     assert row["coverage vs pop"] == "+100.0%"
     assert row["recall@10 vs bare"][-1] == "%"
-    test = comparator.paired_t_test("als", "pop", "recall", k=10, alternative="greater")
-    assert test["p_value"] < 1e-6
-    assert comparator.cohens_d("als", "pop", "recall@10")["cohens_d"] > 0
-    assert comparator.wilcoxon_test("als", "pop", "recall@10")["significant"]
+    assert table.attrs["tested"] == ["recall@10"]
     summary = comparator.get_improvement_summary("pop", ["recall@10"])
     assert summary["significant"].tolist() == [True]
-    with pytest.raises(InputError, match="values by user"):
-        comparator.paired_t_test("als", "bare", "recall@10")
+    with pytest.raises(UnknownNameError):
+        comparator.get_improvement_summary("top", ["recall@10"])
     with pytest.raises(UnknownNameError):
         comparator.compute_improvement("als", "pop", "recall@11")
     with pytest.raises(UnknownNameError):
@@ -565,20 +528,11 @@ def test_reports_in_every_format(tmp_path):
     assert (tmp_path / "r.csv").read_text().splitlines()[2] == "c,NA,NA"
     assert json.loads((tmp_path / "r.json").read_text())["models"]["c"]["results"]["recall@10"] is None
     assert r"a\_b" in (tmp_path / "r.tex").read_text()
-    paths = cf_evaluation.generate_evaluation_report(
-        results, output_dir=tmp_path / "all", formats=["csv", "md"]
-    )
-    assert sorted(p.name for p in paths.values()) == ["cf_eval_summary.csv", "cf_eval_summary.md"]
     with pytest.raises(UnknownNameError):
         cf_evaluation.generate_evaluation_report(results, tmp_path / "r.docx")
     generator = cf_evaluation.ReportGenerator(tmp_path)
     with pytest.raises(InputError, match="no results"):
         generator.generate_csv_report()
-    frame = pd.DataFrame({"model": ["x"], "v": [1.0]})
-    assert "x,1.0" in generator.generate_csv(frame, "own.csv").read_text()
-    assert json.loads(generator.generate_json({"a": np.arange(2)}, "own.json").read_text()) == {"a": [0, 1]}
-    text = generator.generate_markdown({"models": {"als": {"recall@10": 0.5}}}, frame, "own.md").read_text()
-    assert "## als" in text
 
 
 @pytest.mark.parametrize("kind", ["markdown", "latex"])
@@ -591,45 +545,18 @@ def test_hyperparameters_keep_their_digits_and_small_metrics_are_not_zero(tmp_pa
         assert f" {cell} " in text
     assert "0.0000" not in text
     assert "45.2000" not in text
-    table = pd.DataFrame({"model": ["bpr"], "reg": [1e-5], "recall@10": [0.25]})
-    page = generator.generate_markdown({"bpr": {"map@10": 0.00002}}, table, "own.md").read_text()
-    assert "| bpr | 1e-05 | 0.2500 |" in page
-    assert "2.0e-05" in page
-
-
-def test_models_and_baselines_in_one_dict_are_all_reported(tmp_path):
-    models, baselines = {"als": {"recall@10": 0.3}}, {"pop": {"recall@10": 0.2}}
-    nested = {"models": models, "baselines": baselines}
-    path = cf_evaluation.generate_evaluation_report(nested, tmp_path / "r.csv")
-    assert path.read_text() == "model,recall@10\nals,0.3\npop,0.2\n"
-    page = cf_evaluation.generate_evaluation_report(nested, tmp_path / "r.md").read_text()
-    assert "+50.0%" in page
-    table = cf_evaluation.compare_models(nested)
-    assert table.equals(cf_evaluation.compare_models(models, baselines))
-    users, items, test, train = small_world()
-    old, new = (cf_evaluation.evaluate_model(u, items, test, train) for u in (users, 2 * users - users[::-1]))
-    gains = cf_evaluation.generate_evaluation_report(
-        {"models": {"new": new}, "baselines": {"old": old}}, tmp_path / "g.json"
-    )
-    assert "recall@10 vs old" in json.loads(gains.read_text())["gains"][0]
-    assert "baseline_name" not in old
-    bars = cf_evaluation.EvaluationVisualizer.prepare_bar_chart_data(nested, "recall@10")
-    assert bars["models"] == ["als", "pop"]
-    with pytest.raises(InputError, match="'als' is the name of both"):
-        cf_evaluation.generate_evaluation_report({"models": models, "baselines": models}, tmp_path / "x.csv")
-    stored = {"models": models, "run": {"library": {"version": 1}}}
-    with pytest.raises(InputError, match="the results of 'models' hold no number"):
-        cf_evaluation.generate_evaluation_report(stored, tmp_path / "x.csv")
-    assert not (tmp_path / "x.csv").exists()
 
 
 def test_results_in_the_wrong_shape_are_errors(tmp_path):
-    generator = cf_evaluation.ReportGenerator(tmp_path)
-    with pytest.raises(AttributeError, match="columns"):
-        generator.generate_markdown({"als": {"recall@10": 0.2}}, "x.md")
-    for call in (cf_evaluation.compare_models, cf_evaluation.generate_evaluation_report):
-        with pytest.raises(InputError, match=r"the results of 'recall@10' came as float"):
+    for call in (
+        cf_evaluation.compare_models,
+        lambda results: cf_evaluation.generate_evaluation_report(results, tmp_path / "x.csv"),
+    ):
+        with pytest.raises(TypeError, match="float"):
             call({"recall@10": 0.2})
+        with pytest.raises(InputError, match="the results of 'models' hold no number"):
+            call({"models": {"als": {"recall@10": 0.2}}})
+    assert not (tmp_path / "x.csv").exists()
     with pytest.raises(ValueError, match="could not convert string to float: 'x'"):
         cf_evaluation.EvaluationVisualizer.prepare_bar_chart_data({"als": {"recall@10": "x"}}, "recall@10")
 
@@ -645,14 +572,6 @@ def test_the_best_model_is_the_one_with_the_lowest_error():
     assert front["accuracy"] == [0.95, 0.91, 0.96]
 
 
-def test_the_title_of_a_bar_chart_names_the_lowest_error():
-    pytest.importorskip("matplotlib").use("Agg")
-    results = {"a": {"rmse": 0.95}, "b": {"rmse": 0.91}}
-    axes = cf_evaluation.EvaluationVisualizer().plot_bar_chart(results, "rmse")
-    assert axes.get_title() == "best: b (rmse)"
-    assert [axes.containers[i][0].get_linewidth() > 1 for i in range(2)] == [False, True]
-
-
 def test_a_lower_error_is_better_in_the_summary_too():
     rng = np.random.default_rng(0)
     base = pd.DataFrame({"rmse": 1 + rng.random(200)})
@@ -663,18 +582,6 @@ def test_a_lower_error_is_better_in_the_summary_too():
     (row,) = comparator.get_improvement_summary().itertuples(index=False)
     assert row.relative_percent < 0
     assert row.verdict.startswith("better")
-
-
-def test_the_best_of_several_models_is_the_fastest_by_time():
-    users, items, test, train = small_world()
-    batch = cf_evaluation.BatchModelEvaluator([5])
-    batch.add_model("als", users, items)
-    batch.add_model("noise", users, -items)
-    results = batch.evaluate_all(test, train)
-    seconds = {name: row["evaluation_time_seconds"] for name, row in results.items()}
-    assert batch.get_best_model("evaluation_time_seconds")[1] == min(seconds.values())
-    batch.results = {"none": {"mrr": math.nan}, "some": {"mrr": 0.1}, "fewer": {"mrr": 0.05}}
-    assert batch.get_best_model("mrr") == ("some", 0.1)
 
 
 def test_errors_speak_of_what_the_caller_passed():
@@ -722,37 +629,15 @@ def test_any_kind_of_table_is_a_test_set():
         assert cf_evaluation.evaluate_model(users, items, table, train)["ndcg@10"] == expected
 
 
-def test_charts_are_drawn(tmp_path):
-    pytest.importorskip("matplotlib").use("Agg")
-    figures = pytest.importorskip("recsys.report.figures")
+def test_the_cutoffs_of_a_chart_are_those_of_the_results():
     users, items, test, train = small_world()
-    evaluator = cf_evaluation.ModelEvaluator(users, items, [5, 10, 20, 40])
-    results = {"als": evaluator.evaluate(test, train)}
-    results["popularity"] = cf_evaluation.evaluate_baseline_popularity(
-        test, np.arange(40), train, [5, 10, 20, 40]
-    )
+    results = {"als": cf_evaluation.evaluate_model(users, items, test, train, [5, 10, 20, 40])}
     chart = cf_evaluation.EvaluationVisualizer()
-    bars = chart.plot_bar_chart(results)
-    best = chart.prepare_bar_chart_data(results)["best"]["recall@10"]
-    outlined = [bars.containers[i][0].get_linewidth() > 1 for i in range(2)]
-    assert outlined.index(True) == list(results).index(best)
-    all_axes = [
-        bars,
-        chart.plot_k_sensitivity(results),
-        chart.plot_tradeoff(results, "ndcg@10"),
-        chart.plot_distribution(evaluator.get_per_user_metrics(), "recall", k=10),
-        chart.plot_activity(evaluator.stratify_by_activity({u: u for u in range(30)})),
-    ]
-    for number, axes in enumerate(all_axes):
-        assert figures.save(axes, tmp_path / f"{number}.png").stat().st_size > 1000
     data = chart.prepare_k_sensitivity_data(results)
     assert data["k_values"] == [5, 10, 20, 40]
     assert data["series"]["als"] == sorted(data["series"]["als"])
     with pytest.raises(InputError, match="k_values"):
         chart.prepare_k_sensitivity_data({"a": {"mrr": 1.0}})
-    table = pd.DataFrame([{"model": name, **values} for name, values in results.items()])
-    assert chart.prepare_bar_chart_data(table) == chart.prepare_bar_chart_data(results)
-    assert chart.prepare_k_sensitivity_data(table, metric_prefix="recall") == data
 
 
 def test_the_script_compares_and_writes(model, monkeypatch):
@@ -804,22 +689,6 @@ def test_lists_without_users_are_an_error_that_says_so(lists):
     for call in calls:
         with pytest.raises(InputError, match=r"\{user: \[items, best first\]\}"):
             call()
-
-
-def test_hyperparameters_of_any_kind_are_stored(tmp_path):
-    evaluator = cf_evaluation.ModelEvaluator(np.eye(3), np.eye(3), [1])
-    evaluator.evaluate({0: [0], 1: []})
-    hyperparams = {
-        "factors": np.int64(3),
-        "grid": np.arange(2),
-        "at": None,
-        "where": tmp_path,
-        "loss": math.nan,
-    }
-    stored = json.loads(evaluator.save_results(tmp_path / "a.json", "als", hyperparams).read_text())
-    assert stored["hyperparams"] == {
-        "factors": 3, "grid": [0, 1], "at": None, "where": str(tmp_path), "loss": None
-    }  # fmt: skip
 
 
 def test_a_folder_of_several_models_is_evaluated_by_name(tmp_path):
@@ -881,20 +750,6 @@ def test_lists_are_in_the_order_of_the_users():
         popular.recommend_batch([1, "a"])
 
 
-def test_activity_counts_may_be_an_array_by_index():
-    users, items, test, train = small_world()
-    evaluator = cf_evaluation.ModelEvaluator(users, items, [5])
-    evaluator.evaluate(test, train)
-    counts = {user: (7 * user) % 30 for user in range(30)}
-    by_id = evaluator.stratify_by_activity(counts)
-    for container in (np.array(list(counts.values())), list(counts.values()), pd.Series(counts)):
-        assert evaluator.stratify_by_activity(container) == by_id
-    assert {row["num_users"] for row in by_id.values()} == {10}
-    assert not any(name.startswith("coverage") for row in by_id.values() for name in row)
-    with pytest.raises(UnknownNameError, match="recall@5"):
-        cf_evaluation.EvaluationVisualizer().prepare_activity_data(by_id, "recal@5")
-
-
 def test_the_summary_takes_results_with_different_metrics():
     comparator = cf_evaluation.ModelComparator()
     comparator.add_model_results("a", {"recall@10": 0.3, "recall@20": 0.4})
@@ -903,7 +758,7 @@ def test_the_summary_takes_results_with_different_metrics():
     table = comparator.get_improvement_summary().set_index(["model", "metric"])["relative_percent"]
     assert table["a"].to_dict() == pytest.approx({"recall@10": 50.0, "recall@20": 100.0})
     assert table["b", "recall@10"] == pytest.approx(-50.0)
-    assert math.isnan(table["b", "recall@20"])
+    assert ("b", "recall@20") not in table
     with pytest.raises(UnknownNameError, match="recall@20"):
         comparator.get_improvement_summary(metrics=["recall@20"])
 
@@ -919,22 +774,11 @@ def test_a_gain_over_a_baseline_of_zero_or_less_has_no_percentage():
     assert comparator.get_comparison_table()["alignment vs p"][0] == "n/a"
 
 
-def test_reports_in_several_formats_go_to_the_folder_named(tmp_path):
-    results, formats = {"als": {"recall@10": 0.1}}, ["csv", "json"]
-    cf_evaluation.generate_evaluation_report(results, tmp_path / "a", formats=formats)
-    cf_evaluation.generate_evaluation_report(results, output_dir=tmp_path / "b", formats=formats)
-    cf_evaluation.generate_evaluation_report(results, tmp_path / "c" / "x.csv", formats=formats)
-    written = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*"))
-    assert written == [f"{folder}/cf_eval_summary.{ending}" for folder in "abc" for ending in formats]
-
-
 def test_one_metric_of_a_bar_chart_may_be_named_alone():
     results = {"a": {"recall@10": 0.3}, "b": {"recall@10": 0.2}}
     charts = cf_evaluation.EvaluationVisualizer()
     expected = charts.prepare_bar_chart_data(results, ["recall@10"])
     assert charts.prepare_bar_chart_data(results, "recall@10") == expected
-    table = cf_evaluation.compare_models(results)
-    assert charts.prepare_bar_chart_data(table, metric="recall@10") == expected
 
 
 def test_a_model_without_a_number_is_on_no_front():
@@ -946,7 +790,7 @@ def test_baselines_are_compared_under_other_column_names():
     table = pd.DataFrame({"who": [0, 1], "what": [1, 0]})
     comparator = cf_evaluation.BaselineComparator([1])
     comparator.add_baseline("popularity", cf_evaluation.PopularityBaseline([5, 9, 2]))
-    result = comparator.compare_all(table, {}, user_col="who", item_col="what")
+    result = comparator.evaluate_all(table, {}, user_col="who", item_col="what")
     assert result["popularity"]["recall@1"] == 0.5
 
 

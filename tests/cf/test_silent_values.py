@@ -57,12 +57,11 @@ KINDS = {
         {0: ["1"]}, pd.Series([1, 2])
     ),
     "cold of an array": lambda: cf_evaluation.ColdStartCoverageMetric().compute({0: ["1"]}, np.array([1, 2])),
-    "cold, batch": lambda: cf_evaluation.ColdStartCoverageMetric().compute_batch({0: ["1"]}, {1: 1, 2: 2}),
     "diversity": lambda: cf_evaluation.DiversityMetric().compute(["1", "3"], EYE, {1: 1, 3: 3}),
     "alignment": lambda: cf_evaluation.SemanticAlignmentMetric().compute(EYE[0], ["1"], EYE, {1: 1, 3: 3}),
     "map": lambda: cf_evaluation.mean_average_precision_at_k({0: [1]}, {"0": {1}}, 5),
     "ndcg": lambda: cf_evaluation.mean_ndcg_at_k({0: [1]}, {"0": {1: 2}}, 5),
-    "strata": lambda: evaluated().stratify_by_activity({"0": 5, "1": 50}),
+    "strata": lambda: recsys.analysis.by_activity(evaluated()._last_results, {"0": 5, "1": 50}),
 }
 
 
@@ -116,7 +115,7 @@ def test_ties_of_a_model_come_with_advice_that_works():
 
 def test_activity_of_users_that_were_not_evaluated_is_said():
     with pytest.warns(RecsysWarning, match="none of the 2 evaluated ones"):
-        evaluated().stratify_by_activity({5: 3})
+        recsys.analysis.by_activity(evaluated()._last_results, {5: 3})
 
 
 def test_pairs_are_not_lists_of_items():
@@ -327,7 +326,7 @@ def test_reports_are_written_where_they_were_asked_for(tmp_path, monkeypatch):
     for name in ("../x.csv", str(tmp_path / "y.csv")):
         with pytest.raises(FileError, match="is outside output_dir"):
             report.generate_csv_report(name)
-    with pytest.raises(InputError, match="output_path"):
+    with pytest.raises(TypeError, match="output_path"):
         cf_evaluation.generate_evaluation_report({"als": {"recall@10": 0.3}})
     with pytest.raises(TypeError, match="output_dir"):
         cf_evaluation.ReportGenerator()

@@ -14,7 +14,6 @@ import numpy as np
 from recsys.analysis.users import lower_is_better
 from recsys.evaluation.results import Evaluation, evaluation_of
 from recsys.inputs import read_interactions, read_lists
-from recsys.models.baselines import item_scores_of
 from recsys.records.arrays import Array, Bool, Float, Ids, Int, Interactions, Lists, count_entries
 
 COLD_USER, NICHE_ITEM = 3, 10
@@ -184,44 +183,3 @@ def _reason(row: Any, cold_user: int, niche_item: int) -> str:
     place = getattr(row, "first_hit", np.inf)
     where = f", the first at place {place:,.0f}" if np.isfinite(place) else ""
     return f"no plain reason: {row.n_train} training interactions, well-known test items{where}"
-
-
-def cold_items(item_counts: Any, below: float = 5) -> dict[str, Any]:
-    """How many items have fewer than `below` interactions, and which.
-
-    >>> cold_items([9, 0, 4], below=5)["cold_items"]
-    [1, 2]
-    """
-    cold, all_ids = _cold_and_all_ids(item_counts, below)
-    return {
-        "cold_threshold": below,
-        "total_items": len(all_ids),
-        "num_cold_items": len(cold),
-        "num_warm_items": len(all_ids) - len(cold),
-        "cold_percentage": 100.0 * len(cold) / max(len(all_ids), 1),
-        "cold_items": cold.tolist(),
-    }
-
-
-def cold_shares(lists: Any, item_counts: Any, below: float = 5) -> Float:
-    """The share of all cold items that each list holds, in the order of the users' ids.
-
-    >>> cold_shares({0: [1, 2], 1: [0]}, [9, 0, 4], below=5).tolist()
-    [1.0, 0.0]
-    """
-    cold, all_ids = _cold_and_all_ids(item_counts, below)
-    rows = read_lists(lists)
-    Ids(all_ids).same_kind(rows.items, what="item")
-    cold_ids = set(cold.tolist())
-    is_cold = np.array([item in cold_ids for item in rows.items.values.tolist()], dtype=bool)[rows.codes]
-    case = np.repeat(np.arange(len(rows.cases)), rows.sizes).astype(np.int64)
-    pairs = np.unique(case[is_cold] * max(len(rows.items), 1) + rows.codes[is_cold])
-    n_cold_shown = np.bincount(pairs // max(len(rows.items), 1), minlength=len(rows.cases))
-    return np.asarray(n_cold_shown / max(len(cold), 1))
-
-
-def _cold_and_all_ids(item_counts: Any, below: float) -> tuple[Array, Array]:
-    """Ids of the cold items, and of all items."""
-    ids, counts = item_scores_of(item_counts)
-    all_ids = np.arange(len(counts)) if ids is None else ids
-    return all_ids[counts < below], all_ids

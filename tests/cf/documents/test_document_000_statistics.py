@@ -174,7 +174,7 @@ def test_doubtful_samples_warn_and_give_a_result():
     with pytest.warns(ZeroVarianceWarning):
         assert StatisticalTester().glass_delta([1.0, 2.0, 3.0], [1.0, 1.0, 1.0])["glass_delta"] == 0.0
     with pytest.warns(SmallSampleWarning):
-        assert cohens_d([1.0, 2.0], [1.0, 3.0])["warnings"]
+        assert StatisticalTester().cohens_d([1.0, 2.0], [1.0, 3.0])["warnings"]
     with pytest.warns(UnpairedWarning, match="values left out"):
         assert StatisticalTester().confidence_interval([1.0, np.nan, 3.0, 4.0])["n"] == 3
 
@@ -198,22 +198,11 @@ def test_wilcoxon_agrees_with_scipy(per_user, alternative):
         tester.wilcoxon_test(np.random.default_rng(0).exponential(size=600), np.ones(600))
 
 
-def test_sign_test_counts_and_has_a_dead_zone():
-    a, b = np.array([0.5, 0.52, 0.9, 0.1, 0.7]), np.array([0.5, 0.5, 0.5, 0.5, 0.5])
-    result = StatisticalTester().sign_test(sample1=a, sample2=b, dead_zone=0.05)
-    assert (result["wins"], result["ties"], result["losses"]) == (2, 2, 1)
-    assert result["p_value"] == pytest.approx(stats.binomtest(2, 3).pvalue, rel=1e-12)
-    assert StatisticalTester().sign_test(a, b)["wins"] == 3
-
-
 def test_effect_sizes_are_their_formulas(per_user):
     a, b = per_user
     pooled = math.sqrt((a.var(ddof=1) + b.var(ddof=1)) / 2)
     result = StatisticalTester().cohens_d(a, b)
-    assert result["cohens_d"] == result["d"] == pytest.approx((a - b).mean() / pooled, rel=1e-12)
-    alone = cohens_d(a, b)
-    assert alone == result["cohens_d"]
-    assert dict(alone)["interpretation"] == result["interpretation"]
+    assert cohens_d(a, b) == result["cohens_d"] == pytest.approx((a - b).mean() / pooled, rel=1e-12)
     delta = StatisticalTester().glass_delta(a, b)
     assert delta["glass_delta"] == pytest.approx((a - b).mean() / b.std(ddof=1), rel=1e-12)
 
@@ -224,7 +213,7 @@ def test_effect_sizes_are_their_formulas(per_user):
 def test_labels_follow_the_decision(shift, word):
     base = np.random.default_rng(0).normal(size=500)
     base = (base - base.mean()) / base.std(ddof=1)
-    assert cohens_d(base + shift, base)["interpretation"] == word
+    assert StatisticalTester().cohens_d(base + shift, base)["interpretation"] == word
 
 
 def test_the_interval_is_students_t(per_user):
@@ -245,45 +234,10 @@ def test_corrections_are_monotone_and_keep_names():
     assert named["n_significant"] == 1
 
 
-def test_normality_agrees_with_scipy():
-    tester = StatisticalTester()
-    sample = np.random.default_rng(2).normal(size=300)
-    result = tester.normality_test(sample)
-    assert result["p_value"] == pytest.approx(stats.shapiro(sample).pvalue, rel=1e-12)
-    assert result["is_normal"] is True
-    large = np.random.default_rng(2).exponential(size=6000)
-    result = tester.normality_test(large)
-    assert result["statistic"] == pytest.approx(stats.normaltest(large).statistic, rel=1e-12)
-    assert result["is_normal"] is False
-    with pytest.warns(ZeroVarianceWarning):
-        assert math.isnan(tester.normality_test([1.0, 1.0, 1.0])["p_value"])
-
-
-def test_many_models_are_corrected_over_all_pairs(per_user):
-    model, base = per_user
-    third = np.roll(base, 1)
-    models = {"als": model, "pop": base, "rand": third}
-    result = StatisticalTester().compare_multiple_models(models, baseline="pop")
-    assert list(result["comparisons"]) == ["als_vs_pop", "rand_vs_pop"]
-    p = {name: row["p_value"] for name, row in result["comparisons"].items()}
-    assert p["als_vs_pop"] == pytest.approx(stats.ttest_rel(model, base).pvalue, rel=1e-10)
-    assert result["comparisons"]["als_vs_pop"]["adjusted_p_value"] == pytest.approx(2 * p["als_vs_pop"])
-    assert result["omnibus"]["p_value"] == pytest.approx(
-        stats.friedmanchisquare(model, base, third).pvalue, rel=1e-10
-    )
-    assert result["ranking"][0] == "als"
-    pairs = StatisticalTester().compare_multiple_models(models, correction="holm_bonferroni")
-    assert len(pairs["comparisons"]) == 3
-    two = StatisticalTester().compare_multiple_models({"a": model, "b": base}, baseline_name="b")
-    assert two["omnibus"] is None
-    with pytest.raises(InputError, match="equal length"):
-        StatisticalTester().compare_multiple_models({"a": model, "b": base[1:]})
-
-
-def test_bootstrap_of_the_mean_and_of_anything(per_user):
+def test_bootstrap_of_the_mean(per_user):
     values = per_user[0]
     estimator = BootstrapEstimator(n_bootstrap=2000, random_seed=1)
-    assert estimator.bootstrap_ci(values) == BootstrapEstimator(2000, random_state=1).bootstrap_ci(values)
+    assert estimator.bootstrap_ci(values) == BootstrapEstimator(2000, 1).bootstrap_ci(values)
     for method in ("bca", "percentile"):
         ours = estimator.bootstrap_ci(values, confidence=0.9, method=method)
         theirs = stats.bootstrap(
@@ -291,11 +245,6 @@ def test_bootstrap_of_the_mean_and_of_anything(per_user):
         ).confidence_interval
         width = theirs.high - theirs.low
         assert (ours["lower"], ours["upper"]) == pytest.approx((theirs.low, theirs.high), abs=0.1 * width)
-        free = estimator.confidence_interval(values, lambda x: float(np.mean(x)), 0.9, method=method)
-        assert (free["lower"], free["upper"]) == pytest.approx((theirs.low, theirs.high), abs=0.1 * width)
-    median = estimator.confidence_interval(np.arange(101.0), np.median)
-    assert median["estimate"] == 50.0
-    assert 30 < median["lower"] < 50 < median["upper"] < 70
 
 
 def test_permutation_is_paired(per_user):
@@ -308,15 +257,12 @@ def test_permutation_is_paired(per_user):
     theirs = stats.permutation_test(
         (few_a, few_b), lambda x, y: np.mean(x - y), permutation_type="samples", n_resamples=np.inf
     )
-    for statistic in (None, lambda x, y: np.mean(x) - np.mean(y)):
-        ours = BootstrapEstimator().permutation_test(few_a, few_b, statistic_fn=statistic)
-        assert ours["p_value"] == pytest.approx(theirs.pvalue, rel=1e-12)
-        assert ours["observed_diff"] == pytest.approx(theirs.statistic)
-    sampled = BootstrapEstimator().permutation_test(
-        model, base, 500, lambda x, y: np.mean(x) - np.mean(y), alternative="less"
-    )
-    assert sampled["p_value"] > 0.99
-    assert sampled["significant"] is False
+    ours = BootstrapEstimator().permutation_test(few_a, few_b)
+    assert ours["p_value"] == pytest.approx(theirs.pvalue, rel=1e-12)
+    assert ours["observed_diff"] == pytest.approx(theirs.statistic)
+    lower = BootstrapEstimator().permutation_test(model, base, 500, alternative="less")
+    assert lower["p_value"] > 0.99
+    assert lower["significant"] is False
 
 
 def test_every_name_can_be_imported_from_the_package():
@@ -329,24 +275,19 @@ def test_every_name_can_be_imported_from_the_package():
 
 def test_an_invalid_significance_level_is_named() -> None:
     with pytest.raises(InputError, match="got 5"):
-        StatisticalTester(alpha=5)
+        StatisticalTester(5)
     with pytest.raises(InputError, match="got 5"):
         StatisticalTester().bonferroni_correction([0.01], alpha=5)
 
 
-def test_a_statistic_that_is_nan_is_not_significant() -> None:
+def test_no_resamples_are_an_error() -> None:
     a, b = [0.1, 0.5, 0.4, 0.9], [0.2, 0.3, 0.1, 0.8]
-    with pytest.raises(InputError, match="statistic of the sample is NaN"):
-        BootstrapEstimator().permutation_test(a, b, 100, lambda *_: math.nan)
-    with pytest.raises(InputError, match="statistic of the sample is NaN"):
-        BootstrapEstimator().confidence_interval(a, lambda _: math.nan)
-    for call in (lambda e: e.permutation_test(a, b, 0, lambda *_: 1.0), lambda e: e.bootstrap_ci(a)):
+    for call in (lambda e: e.permutation_test(a, b, 0), lambda e: e.bootstrap_ci(a)):
         with pytest.raises(InputError, match="n_resamples"):
             call(BootstrapEstimator(0))
 
 
 def test_one_user_has_no_interval() -> None:
-    for statistic in (None, np.median):
-        with pytest.warns(SmallSampleWarning):
-            result = BootstrapEstimator().bootstrap_ci([0.3], statistic_fn=statistic)
-        assert (result["lower"], result["upper"]) == (-math.inf, math.inf)
+    with pytest.warns(SmallSampleWarning):
+        result = BootstrapEstimator().bootstrap_ci([0.3])
+    assert (result["lower"], result["upper"]) == (-math.inf, math.inf)

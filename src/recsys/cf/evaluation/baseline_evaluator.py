@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from recsys.analysis import number_summary
 from recsys.cf.evaluation import translation
+from recsys.cf.evaluation.evaluators import SeveralEvaluators, StandardEvaluator
 from recsys.errors import InputError
 from recsys.evaluation.evaluate import recommend
-from recsys.evaluation.results import Evaluation
 from recsys.inputs.ids import encode, ids_from_sequence
 from recsys.models import baselines
 from recsys.models.rerankers import cosine_matrix
@@ -23,7 +23,7 @@ from recsys.ranks.sources import Factors, Scores
 from recsys.records.arrays import Array, Interactions
 
 
-class BaselineRecommender(translation.StandardEvaluator):
+class BaselineRecommender(StandardEvaluator):
     """Base class of the baselines; a baseline of your own defines `recommend`.
 
     >>> class First(BaselineRecommender):
@@ -62,7 +62,7 @@ class BaselineRecommender(translation.StandardEvaluator):
         k_values: Sequence[int] = translation.K_VALUES,
         user_col: str = translation.USER,
         item_col: str = translation.ITEM,
-    ) -> dict[str, Any]:
+    ) -> translation.Results:
         """The same results as ModelEvaluator.evaluate, and `baseline_name`."""
         cutoffs = translation.cutoffs(k_values)
         columns = {"user_col": user_col, "item_col": item_col}
@@ -139,82 +139,41 @@ class PopularityBaseline(_RankedBaseline):
         self.item_popularity = translation.values_by_index(ids, values, num_items)
         super().__init__(name, len(self.item_popularity))
 
-    @classmethod
-    def from_interactions(
-        cls,
-        train: Any,
-        num_items: int | None = None,
-        *,
-        half_life: float | None = None,
-        now: float | None = None,
-        name: str | None = None,
-    ) -> PopularityBaseline:
-        """Popularity by training frequency; with `half_life`, recent events have more weight."""
-        counts = baselines.training_counts(train, half_life=half_life, now=now)
-        label = name or ("popularity" if half_life is None else "recent popularity")
-        return cls(dict(zip(counts.ids.tolist(), counts.values.tolist(), strict=True)), num_items, label)
-
     def source(self, users: Array, history: Interactions | None) -> Factors:
         """Popularity as factors of rank 1."""
         del history
         return baselines.popularity(self.item_popularity, users=users)
 
-    def get_popularity_stats(self) -> dict[str, Any]:
-        """Mean, spread, extremes and the ten most popular items."""
-        top = self.recommend(0, min(10, self.num_items))
-        return {
-            **number_summary(self.item_popularity),
-            "top_10_items": top,
-            "top_10_popularity": self.item_popularity[top].tolist(),
-        }
-
 
 class RandomBaseline(_RankedBaseline):
     """A random ranking for each user, reproducible for the same seed, user and items.
 
+    `recsys.baselines.random_expectation` has the exact mean over all random rankings.
+
     >>> baseline = RandomBaseline(num_items=50, random_seed=42)
-    >>> baseline.recommend(7, 3) == RandomBaseline(num_items=50, seed=42).recommend(7, 3)
+    >>> baseline.recommend(7, 3) == RandomBaseline(num_items=50, random_seed=42).recommend(7, 3)
     True
-    >>> baseline.expectation({0: {1, 2}}, k_values=[5])["recall@5"]
-    0.1
     """
 
-    def __init__(
-        self, num_items: int, random_seed: int | None = None, name: str = "random", *, seed: int | None = None
-    ) -> None:
+    def __init__(self, num_items: int, random_seed: int | None = None, name: str = "random") -> None:
         super().__init__(name, num_items)
-        chosen_seed = random_seed if random_seed is not None else seed
-        self.random_seed = 0 if chosen_seed is None else chosen_seed
+        self.random_seed = 0 if random_seed is None else random_seed
 
     def source(self, users: Array, history: Interactions | None) -> Scores:
         """Random scores from the seed."""
         del history
         return baselines.shuffled(self.num_items, users=users, seed=self.random_seed)
 
-    def expectation(
-        self,
-        test_data: Any,
-        user_pos_train: Any = None,
-        k_values: Sequence[int] = translation.K_VALUES,
-        user_col: str = translation.USER,
-        item_col: str = translation.ITEM,
-    ) -> Evaluation:
-        """The exact mean over all random rankings; nothing is drawn."""
-        truth, history = translation.read_test_set(test_data, user_pos_train, user_col, item_col)
-        names = translation.standard_names(translation.cutoffs(k_values))
-        with translation.document_words(self._id_advice):
-            return baselines.random_expectation(truth, names, n_items=self.num_items, seen=history)
-
 
 class ItemSimilarityBaseline(_RankedBaseline):
     """Items similar to those a user took, by a similarity matrix or by embeddings.
+
+    The items a user took are those that evaluate and recommend exclude.
 
     Args:
         similarity_matrix: items x items, dense or sparse.
         num_items: how many items there are.
         item_embeddings: items x dimensions instead of the matrix; no items x items matrix is computed.
-        user_histories: {user: items}; by default, the items that evaluate and recommend exclude.
-        aggregation: "mean", "sum" or "max" over the items taken.
         name: what results call it.
 
     >>> baseline = ItemSimilarityBaseline([[1, 0.1, 0.9], [0.1, 1, 0.2], [0.9, 0.2, 1]], num_items=3)
@@ -228,8 +187,6 @@ class ItemSimilarityBaseline(_RankedBaseline):
         num_items: int | None = None,
         *,
         item_embeddings: Any = None,
-        user_histories: Any = None,
-        aggregation: str = "mean",
         name: str = "item similarity",
     ) -> None:
         what = "similarity" if item_embeddings is None else "embeddings"
@@ -240,55 +197,34 @@ class ItemSimilarityBaseline(_RankedBaseline):
         if num_items is not None and matrix.shape[0] != num_items:
             raise InputError(f"there are {matrix.shape[0]} rows for num_items={num_items}.")
         super().__init__(name, matrix.shape[0])
-        self._item_matrix = {what: matrix}
-        self._histories = translation.read_history(user_histories)
-        self.aggregation = aggregation
+        self._item_matrix: dict[str, Any] = {what: matrix}
 
     def source(self, users: Array, history: Interactions | None) -> Factors | Scores:
-        """The similarity to the items a user took, aggregated over them."""
+        """The mean similarity to the items a user took."""
         del users
-        user_items = self._histories or history
-        if user_items is None:
+        if history is None:
             raise InputError(
                 "item similarity needs the items each user took.",
-                hint="Pass user_pos_train (or exclude_items), or user_histories= when making the baseline.",
+                hint="Pass user_pos_train (or exclude_items).",
             )
-        return baselines.similar_items(user_items, aggregation=self.aggregation, **self._item_matrix)
+        return baselines.similar_items(history, **self._item_matrix)
 
 
-class BaselineComparator:
-    """Evaluates several baselines on one test set.
+class BaselineComparator(SeveralEvaluators):
+    """Evaluates several baselines on one test set, which is read once.
 
     >>> comparator = BaselineComparator(k_values=[1])
     >>> comparator.add_baseline("popularity", PopularityBaseline([5, 9, 2]))
-    >>> comparator.compare_all({0: {1}, 1: {0}})["popularity"]["recall@1"]
+    >>> comparator.evaluate_all({0: {1}, 1: {0}})["popularity"]["recall@1"]
     0.5
     """
 
-    def __init__(self, k_values: Sequence[int] = translation.K_VALUES) -> None:
-        self.k_values = translation.cutoffs(k_values)
-        self.baselines: dict[str, BaselineRecommender] = {}
-        self.results: dict[str, dict[str, Any]] = {}
+    kind, _adder = "baseline", "add_baseline(name, baseline)"
 
     def add_baseline(self, name: str, baseline: BaselineRecommender) -> None:
         """Add a baseline under a name."""
-        self.baselines[name] = baseline
-
-    def compare_all(
-        self, test_data: Any, user_pos_train: Any = None, **columns: str
-    ) -> dict[str, dict[str, Any]]:
-        """{baseline: results}; the test set is read once, by `user_col` and `item_col`."""
-        test_set = translation.read_test_set(test_data, user_pos_train, **columns)
-        self.results = {
-            name: baseline.evaluate(*test_set, self.k_values) for name, baseline in self.baselines.items()
-        }
-        return dict(self.results)
-
-    def get_comparison_table(self) -> Any:
-        """A DataFrame with one row per baseline."""
-        from recsys.cf.evaluation.wide_table import WideTable
-
-        return WideTable([{"baseline": name, **results} for name, results in self.results.items()])
+        self._evaluate[name] = partial(baseline.evaluate, k_values=self.k_values)
+        self._hyperparams[name] = {}
 
 
 def evaluate_baseline_popularity(
@@ -299,7 +235,7 @@ def evaluate_baseline_popularity(
     *,
     num_items: int | None = None,
     **columns: str,
-) -> dict[str, Any]:
+) -> translation.Results:
     """PopularityBaseline(item_popularity).evaluate(test_data, user_pos_train, k_values)."""
     return PopularityBaseline(item_popularity, num_items).evaluate(
         test_data, user_pos_train, k_values, **columns
@@ -312,14 +248,10 @@ def evaluate_baseline_random(
     user_pos_train: Any = None,
     k_values: Sequence[int] = translation.K_VALUES,
     random_seed: int | None = None,
-    *,
-    seed: int | None = None,
     **columns: str,
-) -> dict[str, Any]:
+) -> translation.Results:
     """RandomBaseline(num_items, random_seed).evaluate(test_data, user_pos_train, k_values)."""
-    return RandomBaseline(num_items, random_seed, seed=seed).evaluate(
-        test_data, user_pos_train, k_values, **columns
-    )
+    return RandomBaseline(num_items, random_seed).evaluate(test_data, user_pos_train, k_values, **columns)
 
 
 def compute_item_similarity(embeddings: Any) -> Any:

@@ -162,18 +162,11 @@ class Coverage(BaseMetric):
 
     name = "coverage"
 
-    def compute(
-        self,
-        recommendations: Mapping[Any, Any] | None = None,
-        num_total_items: int | None = None,
-        *,
-        all_recommendations: Mapping[Any, Any] | None = None,
-    ) -> float:
-        """Distinct items over all lists / `num_total_items`; `all_recommendations` is another name."""
-        given = all_recommendations if recommendations is None else recommendations
+    def compute(self, recommendations: Mapping[Any, Any], num_total_items: int) -> float:
+        """Distinct items over all lists / `num_total_items`."""
         n_items = cutoff(num_total_items, "num_total_items")
         with document_words(catalogue="num_total_items"):
-            return value_of_lists({} if given is None else given, "coverage", catalogue=n_items)
+            return value_of_lists(recommendations, "coverage", catalogue=n_items)
 
 
 class MetricFactory:
@@ -263,11 +256,6 @@ def mrr(predictions: Iterable[Any], ground_truth: Truth) -> float:
     return MRR().compute(predictions, ground_truth)
 
 
-def coverage(
-    recommendations: Mapping[Any, Any] | None = None,
-    num_total_items: int | None = None,
-    *,
-    all_recommendations: Mapping[Any, Any] | None = None,
-) -> float:
+def coverage(recommendations: Mapping[Any, Any], num_total_items: int) -> float:
     """The share of the catalogue that is in at least one list; see Coverage."""
-    return Coverage().compute(recommendations, num_total_items, all_recommendations=all_recommendations)
+    return Coverage().compute(recommendations, num_total_items)

@@ -10,34 +10,29 @@ All their numbers come from the same lists, in one call of `recsys.evaluate` per
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from recsys.analysis import by_activity
 from recsys.cf.evaluation import translation
+from recsys.cf.evaluation.evaluators import SeveralEvaluators, StandardEvaluator
 from recsys.cf.evaluation.hybrid_metrics import arrays_by_user, item_vectors
 from recsys.cf.evaluation.loading import load_model
-from recsys.cf.evaluation.metrics import BaseMetric, MetricFactory
-from recsys.errors import InputError, RecsysWarning, UnknownNameError, warn
+from recsys.errors import InputError, RecsysWarning, warn
 from recsys.evaluation.evaluate import evaluate, recommend
-from recsys.evaluation.result_files import run_facts
-from recsys.inputs.files import write_text
 from recsys.models.baselines import training_counts
 from recsys.models.rerankers import blend, diversify, unit_rows
 from recsys.models.rerankers import user_profiles as profiles_of
 from recsys.ranks.ranked_truth import in_history
 from recsys.ranks.sources import Factors, Scores
 from recsys.records.arrays import Interactions
-from recsys.records.json_values import json_value
 
 _POOL = 100
 
 
-class ModelEvaluator(translation.StandardEvaluator):
+class ModelEvaluator(StandardEvaluator):
     """Evaluates user factors U and item factors V.
 
     Args:
@@ -72,13 +67,10 @@ class ModelEvaluator(translation.StandardEvaluator):
     ) -> None:
         self.source = Factors(U, V, user_ids=user_ids, item_ids=item_ids)
         self.U, self.V = self.source.users, self.source.items
-        self.num_users, self.factors = self.U.shape
         self.num_items = len(self.V)
         self.k_values = translation.cutoffs(k_values)
-        self.max_k = max(self.k_values)
-        self.batch_size = translation.cutoff(batch_size, "batch_size")
-        self.use_argpartition = use_argpartition
-        self.metrics: dict[str, BaseMetric] = MetricFactory.create_standard_metrics(self.k_values)
+        translation.cutoff(batch_size, "batch_size")
+        del use_argpartition
 
     def evaluate(
         self,
@@ -86,15 +78,13 @@ class ModelEvaluator(translation.StandardEvaluator):
         user_pos_train: Any = None,
         user_col: str = translation.USER,
         item_col: str = translation.ITEM,
-        compute_per_user: bool = True,  # noqa: FBT001, FBT002 - per-user values are always computed
         *,
         rating_col: str | None = None,
-    ) -> dict[str, Any]:
+    ) -> translation.Results:
         """All metrics over the test users; their training items are left out of the lists.
 
         `test_data` is a table or {user: items}; {user: {item: grade}} or `rating_col` makes it graded.
         """
-        del compute_per_user
         columns = {"user_col": user_col, "item_col": item_col, "rating_col": rating_col}
         return self._evaluate_test_set(test_data, user_pos_train, self.k_values, **columns)
 
@@ -106,7 +96,7 @@ class ModelEvaluator(translation.StandardEvaluator):
         self, test_users: Iterable[Any], user_pos_train: Any = None, k: int | None = None
     ) -> dict[Any, list[Any]]:
         """{user: the k best items not in their training items}; k is by default the largest of `k_values`."""
-        length = self.max_k if k is None else translation.cutoff(k)
+        length = max(self.k_values) if k is None else translation.cutoff(k)
         users = translation.id_list(test_users)
         if not users:
             return {}
@@ -114,46 +104,6 @@ class ModelEvaluator(translation.StandardEvaluator):
         with translation.document_words(self._id_advice):
             lists = recommend(self.source, length, users=users, seen=history)
         return translation.lists_for_users(lists, users)
-
-    def get_metric_distribution(self, metric: str = "recall", k: int | None = 10) -> Any:
-        """The values of a metric over the evaluated users, as an array; "recall" with k, or "recall@10"."""
-        table = self.get_per_user_metrics()
-        name = metric if metric in table.columns else f"{metric}@{k}"
-        if name not in table.columns:
-            raise UnknownNameError("evaluated metric", name, table.columns)
-        return table[name].dropna().to_numpy()
-
-    def stratify_by_activity(
-        self, user_interaction_counts: Mapping[Any, int], bins: Sequence[tuple[float, float]] | None = None
-    ) -> dict[str, dict[str, float]]:
-        """{bin: {metric: mean}} by the number of training interactions.
-
-        `bins` are (from, below); by default the users are split into low, medium and high thirds.
-        """
-        return by_activity(self._results().evaluation, user_interaction_counts, bins)
-
-    def save_results(
-        self,
-        output_path: str | Path,
-        model_name: str = "model",
-        hyperparams: Mapping[str, Any] | None = None,
-    ) -> Path:
-        """Write the last results as JSON, with model shape, hyperparameters and conventions."""
-        results = self._results()
-        shape = {"num_users": self.num_users, "num_items": self.num_items, "factors": self.factors}
-        document = {
-            "model_name": model_name,
-            "model_shape": shape,
-            "k_values": self.k_values,
-            "hyperparams": dict(hyperparams or {}),
-            "metrics": dict(results),
-            "conventions": results.evaluation.conventions.to_dict(),
-            "run": run_facts(),
-        }
-        target = Path(output_path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        write_text(target, json.dumps(json_value(document), indent=2, ensure_ascii=False))
-        return target
 
     def _prepare_ground_truth(
         self, test_data: Any, user_col: str = translation.USER, item_col: str = translation.ITEM
@@ -175,66 +125,22 @@ class ModelEvaluator(translation.StandardEvaluator):
         return lists.codes.astype(np.int64)
 
 
-class BatchModelEvaluator:
-    """Evaluates several models on one test set, which is read once.
+class BatchModelEvaluator(SeveralEvaluators):
+    """Evaluates several models on one test set, which is read once; all cores rank one model after the other.
 
     >>> batch = BatchModelEvaluator(k_values=[1])
     >>> batch.add_model("good", [[1.0]], [[0.0], [1.0]])
     >>> batch.add_model("bad", [[1.0]], [[1.0], [0.0]])
-    >>> _ = batch.evaluate_all({0: {1}}, {})
-    >>> batch.get_best_model("recall@1")
-    ('good', 1.0)
+    >>> batch.evaluate_all({0: {1}}, {})["good"]["recall@1"]
+    1.0
     """
 
-    def __init__(self, k_values: Sequence[int] = translation.K_VALUES) -> None:
-        self.k_values = translation.cutoffs(k_values)
-        self.models: dict[str, tuple[ModelEvaluator, dict[str, Any]]] = {}
-        self.results: dict[str, Any] = {}
+    kind, _adder = "model", "add_model(name, U, V)"
 
     def add_model(self, name: str, U: Any, V: Any, hyperparams: Mapping[str, Any] | None = None) -> None:  # noqa: N803
-        """Add a model, with hyperparameters to show beside its results."""
-        self.models[name] = ModelEvaluator(U, V, self.k_values), dict(hyperparams or {})
-
-    def evaluate_all(
-        self,
-        test_data: Any,
-        user_pos_train: Any = None,
-        user_col: str = translation.USER,
-        item_col: str = translation.ITEM,
-    ) -> dict[str, dict[str, Any]]:
-        """{model: results} of all models, one after the other: each is ranked by all cores at once."""
-        if not self.models:
-            raise InputError("no model was added.", hint="Call add_model(name, U, V) first.")
-        test_set = translation.read_test_set(test_data, user_pos_train, user_col, item_col)
-        self.results = {name: evaluator.evaluate(*test_set) for name, (evaluator, _) in self.models.items()}
-        return dict(self.results)
-
-    def get_per_user_metrics(self, name: str) -> Any:
-        """One model's DataFrame by user id."""
-        if name not in self.results:
-            raise UnknownNameError("evaluated model", name, self.results)
-        return self.results[name].per_user()
-
-    def get_comparison_table(self) -> Any:
-        """A DataFrame with one row per model: its hyperparameters, then its results."""
-        from recsys.cf.evaluation.wide_table import WideTable
-
-        rows = [{"model": name, **self.models[name][1], **results} for name, results in self.results.items()]
-        hyperparams = dict.fromkeys(key for name in self.results for key in self.models[name][1])
-        columns = dict.fromkeys(["model", *hyperparams, *(key for row in rows for key in row)])
-        return WideTable(rows, columns=list(columns))
-
-    def get_best_model(self, metric: str = "ndcg@10") -> tuple[str, float]:
-        """(name, value) of the best model: the highest recall, the lowest time; of equal ones the first."""
-        if not self.results:
-            raise InputError("nothing was evaluated yet.", hint="Call evaluate_all(test_data, …) first.")
-        for results in self.results.values():
-            if metric not in results:
-                raise UnknownNameError("evaluated metric", metric, results)
-        values = {name: results[metric] for name, results in self.results.items()}
-        known = {name: value for name, value in values.items() if not np.isnan(value)} or values
-        best = max(known, key=lambda name: translation.goodness(metric, known[name]))
-        return best, values[best]
+        """Add a model, with hyperparameters to show with its results."""
+        self._evaluate[name] = ModelEvaluator(U, V, self.k_values).evaluate
+        self._hyperparams[name] = dict(hyperparams or {})
 
 
 def evaluate_model(
@@ -244,7 +150,7 @@ def evaluate_model(
     user_pos_train: Any = None,
     k_values: Sequence[int] = translation.K_VALUES,
     **columns: Any,
-) -> dict[str, Any]:
+) -> translation.Results:
     """ModelEvaluator(U, V, k_values).evaluate(test_data, user_pos_train)."""
     return ModelEvaluator(U, V, k_values).evaluate(test_data, user_pos_train, **columns)
 
@@ -257,8 +163,8 @@ def load_and_evaluate(
     *,
     name: str | None = None,
     **columns: Any,
-) -> dict[str, Any]:
-    """Load a model from a folder or file and evaluate it; the ids of the data reveal exchanged U and V.
+) -> translation.Results:
+    """Load a model from a folder or file and evaluate it; the ids of the data reveal swapped U and V.
 
     `name` says which model if the folder holds several.
     """

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-import time
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,8 +29,7 @@ from recsys.evaluation.results import Evaluation
 from recsys.inputs import read_interactions
 from recsys.inputs.containers import as_array
 from recsys.inputs.ids import encode, ids_from_sequence
-from recsys.metrics.registry import Metric, Request
-from recsys.ranks.sources import Factors, Scores
+from recsys.metrics.registry import Request
 from recsys.records.arrays import Array, Interactions, Lists
 from recsys.records.checks import is_number
 
@@ -144,20 +141,12 @@ def matrix_of(values: Any, what: str) -> Array:
     return matrix
 
 
-def metric_of(name: str) -> Metric | None:
-    """The registered metric a result key names, None for other numbers, such as times."""
-    try:
-        return Request.parse(name).metric
-    except (InputError, UnknownNameError):
-        return None
-
-
 def direction(name: str) -> str:
     """Whether "higher" or "lower" values of this result are better, or those near "zero"."""
-    metric = metric_of(name)
-    if metric is not None:
-        return metric.better
-    return "lower" if name in TIMES else "higher"
+    try:
+        return Request.parse(name).metric.better
+    except (InputError, UnknownNameError):
+        return "lower" if name in TIMES else "higher"
 
 
 def goodness(name: str, value: float) -> float:
@@ -302,56 +291,6 @@ def document_words(id_advice: str = "", **words: str) -> Iterator[None]:
         if id_advice and error.hint and re.search(r"\b(?:user|item)_ids=", error.hint):
             error.hint = f"Rows count from 0. {id_advice}"
         raise
-
-
-class StandardEvaluator(ABC):
-    """What ModelEvaluator and the baselines share: read a test set, rank, measure; and the last results."""
-
-    _id_advice: ClassVar[str] = "Map ids to row numbers first; recsys.baselines takes ids."
-    num_items: int
-    _last_results: Results | None = None
-
-    @abstractmethod
-    def _lists_or_source(
-        self, truth: Interactions, history: Interactions | None, k: int
-    ) -> Factors | Scores | Mapping[Any, Any]:
-        """What `recsys.evaluate` measures: the lists of the test users, or what ranks all items."""
-
-    def get_per_user_metrics(self) -> Any:
-        """A DataFrame by user id, one column per metric, evaluated users only."""
-        return self._results().per_user()
-
-    def _results(self) -> Results:
-        """The last results; an error if there are none."""
-        if self._last_results is None:
-            raise InputError(
-                "nothing was evaluated yet.", hint="Call evaluate(test_data, user_pos_train) first."
-            )
-        return self._last_results
-
-    def _evaluate_test_set(
-        self, test_data: Any, user_pos_train: Any, k_values: Sequence[int], **columns: Any
-    ) -> Results:
-        """The results of document 000 from one call of `recsys.evaluate`.
-
-        Coverage is that of the longest lists. The MRR of {user: items} is over the lists as they are.
-        """
-        start = time.perf_counter()
-        truth, history = read_test_set(test_data, user_pos_train, **columns)
-        names, coverage = standard_names(k_values), f"coverage@{max(k_values)}"
-        with document_words(self._id_advice):
-            ranked = self._lists_or_source(truth, history, max(k_values))
-            size = self.num_items if isinstance(ranked, Mapping) else None
-            evaluation = evaluate(ranked, truth, [*names, coverage], seen=history, catalogue=size)
-        results = Results.of({name: evaluation[name] for name in names}, evaluation)
-        covered = evaluation[coverage]
-        results["coverage"] = 0.0 if math.isnan(covered) else covered  # no list holds an item
-        n_evaluated = min(evaluation.n_cases[name] for name in names)
-        results["num_users_evaluated"] = n_evaluated
-        results["num_users_skipped"] = len(evaluation.per_case) - n_evaluated
-        results["evaluation_time_seconds"] = time.perf_counter() - start
-        self._last_results = results
-        return results
 
 
 def mapping_by_user(data: Any, what: str = "recommendations") -> Mapping[Any, Any]:
