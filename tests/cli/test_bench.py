@@ -604,7 +604,7 @@ def test_rows_of_factors_have_the_ids_of_their_file_or_are_numbers(place):
     done = invoke(*command, "mine.npz")
     assert done.exit_code == 3
     assert f"mine: user {n_users} of the truth does not exist in the model" in done.stderr
-    assert "as an array user_ids, or pass --user-ids" in done.stderr
+    assert "as an array user_ids, or give the model --user-ids" in done.stderr
     done = invoke(*command, "mine.npz", "named.npz", *files)
     assert (done.exit_code, "and --models has 2" in done.stderr) == (2, True)
     # One row more, so that every id is a row, and probably the wrong one.

@@ -275,7 +275,6 @@ def test_what_was_given_for_all_users_does_not_come_again():
     [
         ("stop_when", InputError, "all users at once"),
         ("progress", InputError, "after each update"),
-        ("user_ids", InputError, "pass them to update"),
         ("trian", UnknownNameError, "mean 'train'"),
         ("sen", UnknownNameError, "mean 'seen'"),
     ],

@@ -1,4 +1,4 @@
-"""Rows of a model and ids of the data: named by user_ids= and item_ids=, or row numbers and nothing else."""
+"""Rows of a model and ids of the data: the model has user_ids= and item_ids=, or row numbers."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ MODELS = {
 def test_ids_of_rows_change_no_number(name):
     expected = recsys.evaluate(recsys.Factors(U, V), TEST, METRICS, seen=TRAIN)
     ids = {"user_ids": USER_IDS, "item_ids": np.array(ITEM_IDS)}
-    model, seen = MODELS[name](), by_id(TRAIN)
-    found = recsys.evaluate(model, by_id(TEST), METRICS, seen=seen, **ids)
+    model, seen = recsys.from_model(MODELS[name](), **ids), by_id(TRAIN)
+    found = recsys.evaluate(model, by_id(TEST), METRICS, seen=seen)
     assert dict(found) == pytest.approx(dict(expected), abs=1e-12)
     assert found.counts == expected.counts
     rows = recsys.recommend(recsys.Factors(U, V), 3, seen=TRAIN).to_frame()
-    lists = recsys.recommend(model, 3, seen=seen, **ids).to_frame()
+    lists = recsys.recommend(model, 3, seen=seen).to_frame()
     assert lists["user"].tolist() == [USER_IDS[u] for u in rows["user"]]
     assert lists["item"].tolist() == [ITEM_IDS[i] for i in rows["item"]]
 
@@ -71,7 +71,8 @@ def test_a_model_of_implicit_with_ids_from_1_in_one_call():
     matrix = csr_matrix((np.ones(len(train), dtype=np.float32), (user, item)))
     model = als.AlternatingLeastSquares(factors=8, iterations=3, random_state=0, num_threads=1)
     model.fit(matrix, show_progress=False)
-    found = recsys.evaluate(model, test, METRICS, seen=train, user_ids=user_ids, item_ids=item_ids)
+    named = recsys.from_model(model, user_ids=user_ids, item_ids=item_ids)
+    found = recsys.evaluate(named, test, METRICS, seen=train)
 
     row_of_user = {name: row for row, name in enumerate(user_ids.tolist())}
     row_of_item = {name: row for row, name in enumerate(item_ids.tolist())}
@@ -115,21 +116,22 @@ def test_a_recommender_that_needs_more_says_so():
         recsys.evaluate(NeedsMatrix(), {0: [1]}, ["mrr@5"])
 
 
-def test_every_verb_over_models_takes_the_ids():
+def test_every_verb_over_models_reads_their_ids():
     ids = {"user_ids": USER_IDS, "item_ids": ITEM_IDS}
     truth, seen = by_id(TEST), by_id(TRAIN)
     expected = recsys.evaluate(recsys.Factors(U, V), TEST, ["ndcg@10"], seen=TRAIN)["ndcg@10"]
-    models = {"a": recsys.Factors(U, V), "b": SimpleNamespace(user_factors=U, item_factors=V)}
-    by_row = recsys.debias.evaluate(models["a"], TEST, "recall@10", seen=TRAIN, train=TRAIN)
-    named = recsys.debias.evaluate(models["a"], truth, "recall@10", seen=seen, train=seen, **ids)
+    plain = {"a": recsys.Factors(U, V), "b": SimpleNamespace(user_factors=U, item_factors=V)}
+    models = {name: recsys.from_model(model, **ids) for name, model in plain.items()}
+    by_row = recsys.debias.evaluate(plain["a"], TEST, "recall@10", seen=TRAIN, train=TRAIN)
+    named = recsys.debias.evaluate(models["a"], truth, "recall@10", seen=seen, train=seen)
     assert named["recall@10", "snips"].value == pytest.approx(by_row["recall@10", "snips"].value, abs=1e-12)
-    race = recsys.race(models, truth, ["ndcg@10"], seen=seen, **ids)
+    race = recsys.race(models, truth, ["ndcg@10"], seen=seen)
     assert [e["ndcg@10"] for e in race.evaluations.values()] == [expected] * 2
-    scorer = recsys.adapters.scorer("ndcg@10", seen=seen, **ids)
+    scorer = recsys.adapters.scorer("ndcg@10", seen=seen)
     assert scorer(models["b"], None, truth) == expected
     whole = recsys.evaluate(recsys.Factors(U, V), TEST, ["ndcg@10"])["ndcg@10"]
-    assert recsys.Evaluator(["ndcg@10"]).update(models["a"], truth, **ids).result()["ndcg@10"] == whole
-    options = {"train": seen, "seen": {}, **ids}
+    assert recsys.Evaluator(["ndcg@10"]).update(models["a"], truth).result()["ndcg@10"] == whole
+    options = {"train": seen, "seen": {}}
     alike = recsys.evaluate(models["a"], truth, ["overlap@5"], reference=models["b"], **options)
     assert alike["overlap@5"] == 1.0
     named = recsys.Scores(U @ V.T, **ids)
@@ -140,11 +142,11 @@ def test_every_verb_over_models_takes_the_ids():
 REFUSED = {
     "user of seen": ({"seen": {30: [1]}}, "user 30 of seen= does not exist in the model, which has 30 users"),
     "negative user of seen": ({"seen": {-1: [1], 3: [2]}}, "user -1 of seen="),
-    "item of seen": ({"seen": {3: [40]}}, "item 40 of seen= .* 40 items, ids 0 to 39.*pass item_ids="),
-    "user of eligible": ({"eligible": {0: [1], 31: [2]}}, "user 31 of eligible=.*pass user_ids="),
+    "item of seen": ({"seen": {3: [40]}}, "item 40 of seen= .* ids 0 to 39.*give the model item_ids="),
+    "user of eligible": ({"eligible": {0: [1], 31: [2]}}, "user 31 of eligible=.*give the model user_ids="),
     "item of eligible": ({"eligible": {0: [-2, 1]}}, "item -2 of eligible="),
     "item of exclude": ({"exclude": [1, 99]}, "item 99 of exclude="),
-    "text in seen": ({"seen": {0: ["a"]}}, "item ids of seen= are strings .* Pass item_ids="),
+    "text in seen": ({"seen": {0: ["a"]}}, "item ids of seen= are strings .* Give the model item_ids="),
     "rows of seen": (
         {"seen": csr_matrix(np.eye(31, 40))},
         "seen came as a matrix of 31 users x 40 items and the model has 30 users x 40 items",
@@ -162,7 +164,7 @@ ONLY_EVALUATED = {
         {"train": csr_matrix(np.eye(31, 41))},
         "train came as a matrix of 31 users x 41 items",
     ),
-    "text in train": ({"train": {"ann": [1]}}, "user ids of train= are strings .* Pass user_ids="),
+    "text in train": ({"train": {"ann": [1]}}, "user ids of train= are strings .* Give the model user_ids="),
 }
 
 
@@ -223,23 +225,7 @@ def test_cases_are_rows_and_users_of_train_are_not():
 def test_ids_are_given_once(ids, words):
     named = recsys.Factors(U, V, user_ids=USER_IDS, item_ids=ITEM_IDS)
     with pytest.raises(InputError, match=words):
-        recsys.evaluate(named, by_id(TEST), **ids)
-    with pytest.raises(InputError, match=words):
-        recsys.recommend(named, 3, **ids)
-
-
-@pytest.mark.parametrize(
-    "lists", [{1: ["x"]}, [["x"]], pd.DataFrame({"user": [1], "item": ["x"], "predict": [1]})], ids=type
-)
-def test_lists_hold_ids_of_their_own(lists):
-    with pytest.raises(InputError, match=r"user_ids= and item_ids= came with ready lists \(\w+\), which"):
-        recsys.evaluate(lists, {1: ["x"]}, ["mrr"], user_ids=[1], item_ids=["x"])
-
-
-def test_a_recommender_gives_ids():
-    model = SimpleNamespace(recommend=lambda user, k: [f"{user}"][:k])
-    with pytest.raises(InputError, match=r"item_ids= came with the lists of SimpleNamespace.recommend"):
-        recsys.evaluate(model, {1: ["x"]}, ["mrr@3"], item_ids=["x"])
+        recsys.from_model(named, **ids)
 
 
 @pytest.mark.parametrize(
@@ -256,7 +242,7 @@ def test_a_recommender_gives_ids():
 @pytest.mark.parametrize("name", ["factors", "factor model", "predictions"])
 def test_ids_come_one_per_row_in_order(name, ids, words):
     with pytest.raises(InputError, match=words):
-        recsys.evaluate(MODELS[name](), {1: ["x"]}, ["mrr"], user_ids=ids, item_ids=ITEM_IDS)
+        recsys.from_model(MODELS[name](), user_ids=ids, item_ids=ITEM_IDS)
 
 
 @pytest.mark.parametrize("form", ["series", "index", "polars", "arrow", "tensor", "generator", "range"])
@@ -271,24 +257,20 @@ def test_ids_come_in_any_sequence(form):
         "range": lambda ids: ids,
     }[form]
     truth = {u + 1: [i + 1 for i in items] for u, items in TEST.items()}
-    found = recsys.evaluate(
-        recsys.Factors(U, V),
-        truth,
-        METRICS,
-        user_ids=make(range(1, N_USERS + 1)),
-        item_ids=make(range(1, N_ITEMS + 1)),
-    )
+    user_ids, item_ids = make(range(1, N_USERS + 1)), make(range(1, N_ITEMS + 1))
+    found = recsys.evaluate(recsys.Factors(U, V, user_ids=user_ids, item_ids=item_ids), truth, METRICS)
     assert dict(found) == dict(recsys.evaluate(recsys.Factors(U, V), TEST, METRICS))
 
 
 @pytest.mark.parametrize("table", ["seen", "train", "truth", "embeddings"])
 def test_a_matrix_does_not_know_the_ids_of_a_model(table):
     matrix = csr_matrix(np.eye(N_USERS, N_ITEMS))
-    options = {"user_ids": USER_IDS, "item_ids": range(1, N_ITEMS + 1), "seen": {}}
+    options: dict[str, object] = {"seen": {}}
     options[table] = V if table == "embeddings" else matrix
     truth = options.pop("truth", {1: [2]})
+    model = recsys.Factors(U, V, user_ids=USER_IDS, item_ids=range(1, N_ITEMS + 1))
     with pytest.raises(InputError, match=f"{table} has no (user|item) ids, it counts (30|40) .* have ids"):
-        recsys.evaluate(recsys.Factors(U, V), truth, ["mrr"], **options)
+        recsys.evaluate(model, truth, ["mrr"], **options)
     numbered = recsys.Factors(U, V, user_ids=range(N_USERS), item_ids=range(N_ITEMS))
     assert recsys.evaluate(numbered, matrix, ["mrr"], seen=csr_matrix(np.eye(N_USERS, N_ITEMS, 1)))["mrr"]
 
@@ -343,7 +325,7 @@ def test_the_note_is_not_for_lists():
 
 
 def test_text_ids_of_a_model_without_ids_are_told_by_their_keyword():
-    with pytest.raises(IdTypeError, match=r"user ids of the truth are strings .* Pass user_ids= with"):
+    with pytest.raises(IdTypeError, match=r"user ids of the truth are strings .* Give the model user_ids="):
         recsys.evaluate(recsys.Factors(U, V), {"ann": [1]}, ["mrr"])
 
 
@@ -372,7 +354,8 @@ def test_row_numbers_as_text_are_row_numbers(tmp_path):
         one_based = {str(u): ["1", "2"] for u in range(1, N_USERS)}
         cautions = recsys.evaluate(model, one_based, ["mrr"]).cautions
         assert [caution.code for caution in cautions] == ["ids_are_not_rows"]
-        named = recsys.evaluate(model, by_id(TEST), METRICS, user_ids=USER_IDS, item_ids=ITEM_IDS)
+        with_ids = recsys.from_model(model, user_ids=USER_IDS, item_ids=ITEM_IDS)
+        named = recsys.evaluate(with_ids, by_id(TEST), METRICS)
         assert dict(named) == pytest.approx(dict(expected), abs=1e-12)
 
 

@@ -88,7 +88,7 @@ _SETTING_WORDING: tuple[tuple[str, str], ...] = (
     (r"columns=\{'(\w+)': '?([^'}]*)'?\}", r'[data.columns] \1 = "\2" (of lists: [models.NAME.columns])'),
     (r", for example with \.astype\(str\)(; recsys\.read_file[^.]*)?", ""),
     (r"\bids='(\w+)'", r'ids = "\1" in [data]'),
-    (r"\b(user|item)_ids=( \(to evaluate, inspect or bench\))?", r'\1_ids = "FILE"'),
+    (r"\b(user|item)_ids=", r'\1_ids = "FILE"'),
     (rf"(?<!\()\b({_DECISION_NAMES})='?([\w.]+)'?", r'\1 = "\2" in [conventions]'),
     (r"\btrain=(?=[ ,.)]|$)", 'train = "FILE" in [data]'),
     (r"\b(\w+)='([\w-]+)'", r'\1 = "\2"'),

@@ -51,8 +51,6 @@ def evaluate(
     n_relevant: int | Mapping[Any, int] | None = None,
     k: int | Sequence[int] | None = None,
     seen: Any = None,
-    user_ids: Iterable[Any] | None = None,
-    item_ids: Iterable[Any] | None = None,
     full_ranking: bool = False,
     conventions: AnyConventions = None,
     estimators: Sequence[str] | None = None,
@@ -83,8 +81,6 @@ def evaluate(
             users without an observed item.
         k: cut-offs for the metrics that name none.
         seen: what a user had already (factors and scores).
-        user_ids: the user of each row of a model whose rows have no ids.
-        item_ids: the same for the rows of items.
         full_ranking: the lists rank every candidate.
         conventions: as for recsys.evaluate.
         estimators: some of naive, ips, snips, snips_pooled.
@@ -105,7 +101,7 @@ def evaluate(
     names = _check_estimators(estimators, n_relevant)
     for request in requests:
         _check_additive(request, observed)
-    ranked = load_ranking(lists, None, user_ids, item_ids)
+    ranked = load_ranking(lists)
     history = None if seen is None else read_interactions(seen, table="seen")
     if isinstance(ranked, Lists):
         judged: Any = match_truth(ranked, observed, complete=full_ranking, rank_gaps=base.rank_gaps)

@@ -278,7 +278,7 @@ def ids_are_not_rows(question: Question) -> str | None:
     The ids of truth, seen and train together cover at least 90% of the rows of users or of items, but never
     row 0.
 
-    Silent: truth is a matrix, whose ids are row numbers; user_ids= or item_ids= are given; some id is 0; row
+    Silent: truth is a matrix, whose ids are row numbers; the model has ids of its own; some id is 0; row
     0 of the factors is 0, the padding of an embedding.
     """
     run = question.run
@@ -298,7 +298,7 @@ def ids_are_not_rows(question: Question) -> str | None:
             parts.append(f"{rows.what} ids cover {share} but never row 0")
     if not parts:
         return None
-    return f"{' and '.join(parts)}: if they count from 1 every row is one off; pass user_ids= and item_ids="
+    return f"{' and '.join(parts)}: if they count from 1 every row is one off: set user_ids= and item_ids="
 
 
 @caution_rule("evaluation")

@@ -45,8 +45,6 @@ def evaluate(
     aggregate: str | None = None,
     exclude: Iterable[Any] | None = None,
     eligible: Any = None,
-    user_ids: Iterable[Any] | None = None,
-    item_ids: Iterable[Any] | None = None,
     train: Any = None,
     popularity: Any = None,
     items: Any = None,
@@ -71,7 +69,8 @@ def evaluate(
             user and item columns (and rank or score), a 2-D array, a scipy sparse matrix of scores, Lists;
             the path of a file, of a folder of files or a glob ("recs/*.parquet"); what ranks the whole
             catalogue: Factors(U, V), Scores(matrix), a fitted model that from_model takes, the path of a
-            model ("ease.npz"); or any model with recommend(user, k), called for the users of the truth.
+            model ("ease.npz"); or any model with recommend(user, k), called for the users of the truth. Rows
+            of a model are users and items by their numbers, unless it was given user_ids= and item_ids=.
         truth: what was relevant: {user: {items}}, {user: {item: grade}}, a table (with a grade column if
             relevance is graded), a scipy sparse matrix, a path or glob as for lists, Interactions.
         metrics: names such as "ndcg@10" or "ndcg(gain=exp2)@10"; `recsys metrics` lists them.
@@ -97,9 +96,6 @@ def evaluate(
             are one number of all users stay as they are.
         exclude: items no user may be recommended (factors and scores).
         eligible: the only items each user may be recommended, like `truth` (factors and scores).
-        user_ids: the user of each row of a model whose rows have no ids, in their order; by default users are
-            row numbers, and one of truth, seen or train that is no row is an error.
-        item_ids: the same for the rows of items.
         train: what each user had before, like `truth`: popularity, novelty, histories, strata.
         popularity: {item: how many users had it}, if there is no train.
         items: attributes of the items: a table with an item column, or {column: {item: value}}.
@@ -156,7 +152,7 @@ def evaluate(
             dicts = read_dicts(lists, truth, inputs)
             if dicts is not None:
                 return dicts.evaluate(Conventions.of(conventions), stop_when)
-        run = inputs.run_of(lists, truth, row_ids=(options.user_ids, options.item_ids))
+        run = inputs.run_of(lists, truth)
         return run.evaluate(Conventions.of(conventions), stop_when)
     from recsys.evaluation.out_of_core import evaluate_beyond_memory
 
@@ -183,8 +179,6 @@ def recommend(
     seen: Any = None,
     exclude: Iterable[Any] | None = None,
     eligible: Any = None,
-    user_ids: Iterable[Any] | None = None,
-    item_ids: Iterable[Any] | None = None,
     backend: str = "auto",
     threads: int | None = None,
 ) -> Lists:
@@ -197,8 +191,6 @@ def recommend(
         seen: what each user had already, which is left out.
         exclude: items no user may be recommended.
         eligible: the only items each user may be recommended.
-        user_ids: the user of each row of a model whose rows have no ids; by default users are row numbers.
-        item_ids: the same for the rows of items.
         backend: "auto", "native", "reference" or "cuda", as for evaluate.
         threads: how many threads.
 
@@ -211,11 +203,11 @@ def recommend(
     {'user': [0, 0], 'item': [1, 2], 'score': [2.0, 1.0]}
     """
     if isinstance(source, UsersByItems):
-        ranked = cast("Source", source.with_ids(user_ids, item_ids))
+        ranked = cast("Source", source)
     else:
         from recsys.ranks.sources import from_model
 
-        ranked = from_model(source, user_ids=user_ids, item_ids=item_ids)
+        ranked = from_model(source)
     if type(k) is not int or k < 1:
         raise CutoffError(f"k={k!r} is not a positive whole number.", hint="Use k >= 1, such as k=10.")
     ranking_options = RankingOptions(

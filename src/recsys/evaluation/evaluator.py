@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Unpack
 
@@ -23,7 +23,6 @@ _FEW_TIMES = 16
 _REFUSED = {
     "stop_when": "It draws from all users at once: use recsys.evaluate, or stop updating.",
     "progress": "It follows one call: report after each update instead.",
-    **dict.fromkeys(("user_ids", "item_ids"), "They are of one batch: pass them to update."),
     **dict.fromkeys(
         ("memory", "per_user", "checkpoint"),
         "It is for inputs that are cut into batches by the call itself: use recsys.evaluate.",
@@ -77,16 +76,7 @@ class Evaluator:
         self._remarks = Remarks()
         return self
 
-    def update(
-        self,
-        lists: Any,
-        truth: Any,
-        *,
-        seen: Any = None,
-        eligible: Any = None,
-        user_ids: Iterable[Any] | None = None,
-        item_ids: Iterable[Any] | None = None,
-    ) -> Evaluator:
+    def update(self, lists: Any, truth: Any, *, seen: Any = None, eligible: Any = None) -> Evaluator:
         """Add users that are in no earlier batch.
 
         Args:
@@ -95,34 +85,21 @@ class Evaluator:
             truth: what was relevant to these users, likewise.
             seen: what these users had already, unless the Evaluator knows it of all users.
             eligible: the only items of these users, likewise.
-            user_ids: the user of each row of a model whose rows have no ids, as for evaluate.
-            item_ids: the same for the rows of items.
 
         Raises:
             MergeError: a user is in an earlier batch.
         """
-        partial, run = self.partial(
-            lists, truth, seen=seen, eligible=eligible, user_ids=user_ids, item_ids=item_ids
-        )
+        partial, run = self.partial(lists, truth, seen=seen, eligible=eligible)
         if len(partial.rows):
             self._add([_Batch(partial, run.truth_keys(partial))])
             self._remarks = self._remarks.join(Remarks.of(run, partial, self.conventions))
         return self
 
     def partial(
-        self,
-        lists: Any,
-        truth: Any,
-        *,
-        seen: Any = None,
-        eligible: Any = None,
-        user_ids: Iterable[Any] | None = None,
-        item_ids: Iterable[Any] | None = None,
+        self, lists: Any, truth: Any, *, seen: Any = None, eligible: Any = None
     ) -> tuple[Partial, EvaluationRun]:
         """What `update` would add, without keeping it, and what was read for it."""
-        run = self.inputs.run_of(
-            lists, truth, row_ids=(user_ids, item_ids), seen=seen, eligible=eligible, is_batch=True
-        )
+        run = self.inputs.run_of(lists, truth, seen=seen, eligible=eligible, is_batch=True)
         if run.effective(self.conventions) != self.conventions:
             names = [str(r) for r in self.requests if "max_grade" in r.metric.conventions]
             raise ConventionError(

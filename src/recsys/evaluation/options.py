@@ -55,8 +55,6 @@ class BatchKeywords(ContextKeywords, total=False):
 class SharedKeywords(BatchKeywords, total=False):
     """The keywords of evaluate that mean the same for every verb."""
 
-    user_ids: Iterable[Any] | None
-    item_ids: Iterable[Any] | None
     progress: Callable[[int, int], object] | None
 
 
@@ -95,8 +93,6 @@ class EvaluationOptions:
     aggregate: str | None = None
     exclude: Iterable[Any] | None = None
     eligible: Any = None
-    user_ids: Iterable[Any] | None = None
-    item_ids: Iterable[Any] | None = None
     train: Any = None
     popularity: Any = None
     items: Any = None

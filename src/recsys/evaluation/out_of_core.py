@@ -115,7 +115,7 @@ def evaluate_beyond_memory(
         with hush(RecsysWarning) as given:
             if isinstance(lists, UsersByItems) or is_model_path(lists):
                 inputs = CommonInputs(metrics, options)
-                run = inputs.run_of(lists, truth, row_ids=(options.user_ids, options.item_ids))
+                run = inputs.run_of(lists, truth)
                 evaluation = _evaluate_model(run, inputs, conventions, storage)
             else:
                 requests = parse_all(metrics, options.k)
@@ -150,7 +150,7 @@ def _evaluate_tables(
         }
         n_rows = sum(table.count() for table in tables.values())
         conventions = with_highest_grade(conventions, requests, lambda: _highest_grade(tables["truth"]))
-        shared = _question(options, but=(*_OF_USERS, "k", "ids", "user_ids", "item_ids"))
+        shared = _question(options, but=(*_OF_USERS, "k", "ids"))
         evaluator = Evaluator(
             [*map(str, requests)],
             conventions=conventions,
@@ -201,7 +201,7 @@ def _evaluate_model(
             conventions=conventions,
             model=ranking,
             truth=run.truth,
-            **_question(inputs.options, but=("k", "ids", "user_ids", "item_ids", "columns")),
+            **_question(inputs.options, but=("k", "ids", "columns")),
         )
         users = run.truth.cases.values
         progress = run.ranking_options.progress

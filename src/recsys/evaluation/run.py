@@ -102,8 +102,7 @@ class EvaluationRun:
     @classmethod
     def read(cls, lists: Any, truth: Any, metrics: Metrics, options: EvaluationOptions) -> EvaluationRun:
         """Read lists, truth and whatever else was given, each once."""
-        row_ids = options.user_ids, options.item_ids
-        return CommonInputs(metrics, options).run_of(lists, truth, row_ids=row_ids)
+        return CommonInputs(metrics, options).run_of(lists, truth)
 
     def evaluate(self, conventions: Conventions, stop_when: float | StopWhen | None = None) -> Evaluation:
         """The result, over all cases or over as many as `stop_when` needs."""
@@ -353,10 +352,7 @@ class CommonInputs:
         is_model = isinstance(reference, UsersByItems) or is_model_path(reference)
         if not is_model and not hasattr(reference, "item_factors"):
             return None
-        ranked: Any = load_ranking(reference, ids=self.options.ids)
-        row_ids = self.options.user_ids, self.options.item_ids
-        sides = zip((ranked.user_rows, ranked.item_rows), row_ids, strict=True)
-        return ranked.with_ids(*(ids if rows.numbered else None for rows, ids in sides))
+        return load_ranking(reference, ids=self.options.ids)
 
     @cached_property
     def reference(self) -> Lists | None:
@@ -409,7 +405,6 @@ class CommonInputs:
         lists: Any,
         truth: Any,
         *,
-        row_ids: tuple[Iterable[Any] | None, Iterable[Any] | None] = (None, None),
         seen: Any = None,
         eligible: Any = None,
         is_batch: bool = False,
@@ -421,9 +416,7 @@ class CommonInputs:
         options, columns, ids = self.options, self.options.columns, self.options.ids
         can_recommend = not _is_data(lists) and callable(getattr(lists, "recommend", None))
         asks = can_recommend and not hasattr(lists, "user_factors")
-        if asks:
-            _refuse_row_ids(*row_ids, f"the lists of {type(lists).__name__}.recommend")
-        ranking = None if asks else load_ranking(lists, columns, *row_ids, ids=ids, allow_empty=is_batch)
+        ranking = None if asks else load_ranking(lists, columns, ids=ids, allow_empty=is_batch)
         known = load_interactions(truth, "truth", columns, ids=ids, allow_empty=is_batch)
         if ranking is None:
             longest = largest_k(self.requests)
@@ -508,23 +501,21 @@ class CommonInputs:
 def load_ranking(
     lists: Any,
     columns: Mapping[str, Any] | None = None,
-    user_ids: Iterable[Any] | None = None,
-    item_ids: Iterable[Any] | None = None,
     *,
     ids: IdKind | None = None,
     allow_empty: bool = False,
 ) -> Lists | Source:
-    """Ready lists, or a source that ranks the catalogue, whose rows have `user_ids` and `item_ids`."""
+    """Ready lists, or a source that ranks the catalogue."""
     if isinstance(lists, UsersByItems):
-        return cast("Source", lists.with_ids(user_ids, item_ids))
+        return cast("Source", lists)
     if not _is_data(lists) and (callable(lists) or any(hasattr(lists, n) for n in MODEL_ATTRIBUTES)):
         from recsys.ranks.sources import from_model
 
-        return from_model(lists, user_ids=user_ids, item_ids=item_ids)
+        return from_model(lists)
     if is_model_path(lists):
         from recsys.ranks.sources import load_model
 
-        return load_model(lists, ids=ids or "str", user_ids=user_ids, item_ids=item_ids)
+        return load_model(lists, ids=ids or "str")
     if isinstance(lists, str | Path):
         ready = _read_lists_file(lists, "lists", columns, ids)
     else:
@@ -539,7 +530,6 @@ def load_ranking(
                 )
         ready = read_lists(lists, columns=columns_for("lists", columns), allow_empty=allow_empty)
         _check_id_kind(ready, "lists", ids)
-    _refuse_row_ids(user_ids, item_ids, f"ready lists ({type(lists).__name__})")
     return ready
 
 
@@ -565,18 +555,6 @@ def _check_id_kind(data: _Data, table: str, ids: IdKind | None) -> _Data:
 def _is_data(lists: Any) -> bool:
     """Whether it is a container or a table, which may have a column of any name."""
     return isinstance(lists, np.ndarray | dict | list | tuple) or hasattr(lists, "__dataframe__")
-
-
-def _refuse_row_ids(user_ids: Any, item_ids: Any, what: str) -> None:
-    """Raise an error if ids of rows were given for lists."""
-    given = [f"{name}_ids=" for name, ids in (("user", user_ids), ("item", item_ids)) if ids is not None]
-    if given:
-        raise InputError(
-            f"{' and '.join(given)} came with {what}, which hold ids of their own.",
-            table="lists",
-            hint="Leave out the ids, which are for the rows of a model: recsys.Factors(U, V), "
-            "recsys.Scores(matrix), recsys.from_model(model).",
-        )
 
 
 def load_interactions(

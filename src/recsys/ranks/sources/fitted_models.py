@@ -51,9 +51,9 @@ def from_model(
 ) -> Factors | Scores:
     """A source of rankings from a fitted model.
 
-    Tried in this order: factors (implicit's `user_factors` and `item_factors`, LightFM-like
-    `get_user_representations`), a torch module `(users, items) -> scores`, an object with
-    `predict(users, items)`. The last two need `n_users` and `n_items`, or ids.
+    Factors and Scores are given the ids. Otherwise, tried in this order: factors (implicit's `user_factors`
+    and `item_factors`, LightFM-like `get_user_representations`), a torch module `(users, items) -> scores`,
+    an object with `predict(users, items)`. The last two need `n_users` and `n_items`, or ids.
 
     Args:
         model: the fitted model, or the path of one that `recsys train` or `recsys.models.save_model` wrote.
@@ -66,6 +66,8 @@ def from_model(
     Raises:
         InputError: the model offers no scores, or the number of users or items is unknown.
     """
+    if isinstance(model, Factors | Scores):
+        return model.with_ids(user_ids, item_ids)
     if isinstance(model, str | os.PathLike):
         from recsys.ranks.sources.source_files import load_model
 

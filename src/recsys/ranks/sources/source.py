@@ -159,17 +159,17 @@ class IdRows:
                 "and the rows of the model have no ids.",
                 table=table,
                 column=self.what,
-                hint=f"Pass {self.what}_ids= with the id of each row.",
+                hint=f"Give the model {self.what}_ids= with the id of each row.",
             )
         unknown = self.row_of(ids.values) < 0
         if codes is not None and unknown.any():
             unknown &= np.bincount(codes, minlength=len(ids)) > 0
         wrong = ids.values[unknown].tolist()
         if wrong:
-            hint = f"pass {self.what}_ids= with the id of each row."
+            hint = f"give the model {self.what}_ids= with the id of each row."
             if self.named:
-                hint = f"keep the id of each row in the model's file, as an array {self.what}_ids, or pass "
-                hint += f"{self.what}_ids= (to evaluate, inspect or bench)."
+                hint = f"keep the id of each row in the model's file, as an array {self.what}_ids, or "
+                hint += f"give the model {self.what}_ids=."
             raise InputError(
                 f"{self.what} {wrong[0 if self.named or wrong[0] < 0 else -1]!r} of {where} does not exist "
                 f"in the model, which has {known_ids}.",
