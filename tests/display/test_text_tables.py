@@ -80,3 +80,15 @@ def test_wide_signs_keep_columns_apart():
         "e\u0301te\u0301      hit@1   1.0000      1",
         "映画     hit@1   1.0000      2",
     ]
+
+
+def test_an_interval_is_not_broken_while_columns_can_follow_below():
+    interval = "[0.1200, 0.1300]"
+    columns = {"model": ["als_with_128_factors_and_more"]} | {f"interval {n}": [interval] for n in range(5)}
+    for width in (40, 60, 80):
+        with fitted(width):
+            assert text_table(columns).count(interval) == 5
+
+
+def test_signs_without_width_keep_columns_apart():
+    assert text_table({"model": ["a\u200bb"], "n": [1]}).split("\n")[-1] == "a\u200bb     1"

@@ -1,13 +1,16 @@
 """Tables and notes as aligned text, within the width of a terminal where there is one.
 
 `fitted` keeps text within that width: first the cells of text break their lines, then the columns that are
-left stand in a table below. Nothing is cut off.
+left follow in a table below. Nothing is cut off.
+
+Of rich only the widths of characters are used. Its tables keep all columns side by side: where they do not
+fit, numbers and intervals break in the middle, text breaks at blanks alone, and brackets in names are markup.
+They would also be a second layout besides that of `repr`, which must not wait for rich to be loaded.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -144,16 +147,19 @@ def _fit(
     further tables below, each with the first column.
     """
 
-    def pieces(text: str) -> int:
-        return max((_width(piece[0]) for piece in _PIECE.finditer(text)), default=0)
+    def least_width(name: str, longest_word: int) -> int:
+        if name in right:
+            return max([least_words([heads[name]], limit), *map(_width, cells[name])])
+        return least_words([heads[name], *cells[name]], longest_word)
 
-    least = {
-        name: max([pieces(heads[name]), *map(_width if name in right else pieces, own)])
-        for name, own in cells.items()
-    }
-    if _total(least.values()) > limit:  # also within words
-        least = {n: w if n in right else min(w, max(_NARROWEST, limit // 6)) for n, w in least.items()}
-    least = {n: min(w, limit) for n, w in least.items()}
+    def least_words(texts: Iterable[str], longest_word: int) -> int:
+        pieces = (piece[0] for text in texts for piece in _PIECE.finditer(text))
+        return max((_width(p) if " " in p else min(_width(p), longest_word) for p in pieces), default=0)
+
+    for longest_word in (limit, max(_NARROWEST, limit // 6)):  # where lines are too wide, words break, too
+        least = {name: min(limit, least_width(name, longest_word)) for name in cells}
+        if _total(least.values()) <= limit:
+            break
     first, *others = cells
     blocks = [[first]]
     for name in others:
@@ -206,7 +212,6 @@ def _width(cell: str) -> int:
     """The width in a terminal: two columns for wide characters (CJK, emoji), none for combining marks."""
     if cell.isascii():
         return len(cell)
-    return sum(
-        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
-        for char in cell
-    )
+    from rich.cells import cell_len
+
+    return cell_len(cell)
