@@ -363,9 +363,16 @@ def test_the_decision_comes_first_and_is_that_of_the_report(result, tmp_path):
     assert "against item-knn" in lines[table]
     against = [line.split()[-3:-1] for line in lines[table + 2 :] if line.startswith("popularity ")]
     assert against[0][0] == "worse"
-    page = result.write(tmp_path / "bench.html").read_text("utf-8")
+    page = result.report(tmp_path / "bench.html").read_text("utf-8")
     assert result.decision.heading in page
     assert "by ndcg@10 on validation" in page
+
+
+def test_a_bench_has_the_paragraph_and_the_pictures_of_its_comparison(result):
+    paragraph = str(result.methods(data="the shop"))
+    assert "by the strategy global_temporal of recsys" in paragraph
+    assert "the shop" in paragraph
+    assert result.chart.forest().to_json() == result.comparison.chart.forest().to_json()
 
 
 def test_relevance_reaches_every_number():
@@ -562,7 +569,7 @@ def test_titles_and_what_is_known_of_the_split_reach_the_report(place):
     assert "without sampling, but for the items that the user had before the test." in methods
     assert methods.count("TO ADD") == 1  # the name of the data
     titles = {"i0": "First Film"}
-    page = recsys.bench(events(), baselines=[], items=titles).write("t.html").read_text("utf-8")
+    page = recsys.bench(events(), baselines=[], items=titles).report("t.html").read_text("utf-8")
     assert "First Film" in page
 
 
@@ -886,7 +893,7 @@ def test_without_the_extra_report_the_rest_is_printed(place, monkeypatch):
     def missing(*_, **__):
         raise MissingExtraError("jinja2", "report", "The report")
 
-    monkeypatch.setattr("recsys.report.write_report", missing)
+    monkeypatch.setattr("recsys.report.page.write_report", missing)
     done = invoke("ratings.csv", "--baselines", "random")
     assert done.exit_code == 0
     assert "popularity" in done.stdout
@@ -1020,7 +1027,7 @@ def test_one_seed_leaves_open_what_others_would_change(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         one, two = (recsys.bench(events(), baselines=["als"], trials=0, seeds=n) for n in (1, 2))
-        page = one.write(tmp_path / "page.html").read_text("utf-8")
+        page = one.report(tmp_path / "page.html").read_text("utf-8")
         texts = [one.to_text(), page, json.loads(one.to_json())["decision"]["says"]]
         several = two.to_text()
     words = (
@@ -1260,7 +1267,7 @@ def test_text_that_is_not_a_whole_number_stays_text(place):
     assert plan.test.items.kind == "str"
     assert plan.test.cases.kind == "int"
     titles = {"005": "First"}
-    page = recsys.bench("ratings.csv", baselines=[], items=titles).write("r.html").read_text("utf-8")
+    page = recsys.bench("ratings.csv", baselines=[], items=titles).report("r.html").read_text("utf-8")
     assert "First" in page
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -34,13 +34,12 @@ from recsys.conventions.decisions import Conventions
 from recsys.display.cells import Columns
 from recsys.display.notebook_html import notebook_card
 from recsys.display.number_words import count_with_noun
-from recsys.display.tabled import Tabled
 from recsys.display.text_tables import note_text
 from recsys.errors import InputError, MissingExtraError, RecsysError, TieWarning, came_as, check_choice, hush
 from recsys.evaluation.cautions import Caution
 from recsys.evaluation.evaluate import evaluate, recommend
 from recsys.evaluation.result_files import run_facts
-from recsys.evaluation.results import Evaluation
+from recsys.evaluation.results import Evaluation, Reported
 from recsys.evaluation.run import load_ranking
 from recsys.inputs.ids import ID_KINDS, IdKind
 from recsys.metrics.registry import Request, metric_set, set_requests
@@ -50,6 +49,7 @@ from recsys.ranks.ranked_truth import without_history
 from recsys.records.arrays import Interactions, Lists, cached_property
 from recsys.records.checks import check_choices, check_seed, is_number, is_whole
 from recsys.report.decision import Decision, decide
+from recsys.report.methods import Methods, MethodsFacts
 from recsys.report.report_data import ReportData, gather_report_data, verdict_word
 from recsys.stats.inference_results import notes_only
 
@@ -76,7 +76,7 @@ class Training:
 
 
 @dataclass(eq=False, repr=False)
-class Bench(Tabled):
+class Bench(Reported):
     """What `bench` found: prints the decision, the models by merit, and how it came about.
 
     Attributes:
@@ -190,11 +190,16 @@ class Bench(Tabled):
         fitting = [one for one in found if self.best in self.ready or one.name != "sampled_candidates"]
         return Audit([*self.findings, *fitting], [_LEAK, *found.checked], found.skipped, found.facts)
 
+    @property
+    def _results(self) -> Comparison | Evaluation:
+        return self.comparison if len(self.runs) > 1 else self.evaluations[self.best]
+
     @cached_property
     def _report_data(self) -> ReportData:
         return gather_report_data(**self._report_inputs())
 
     def _report_inputs(self) -> dict[str, Any]:
+        """Also how it came about and what was not run, among the findings."""
         odd = self.plan.odd
         how = [Finding(one[0], "warning" if one in odd else "info", one[1]) for one in self._remarks()]
         return {
@@ -286,15 +291,9 @@ class Bench(Tabled):
             "audit": self.audit.to_dict(),
         }
 
-    def write(self, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
-        """Write the report; how it came about and what was not run stand among its findings.
-
-        Raises:
-            MissingExtraError: a package of the extra `report` is not installed.
-        """
-        from recsys.report import write_report
-
-        return write_report(path, title=title, **self._report_inputs())
+    def methods(self, **facts: Unpack[MethodsFacts]) -> Methods:
+        """A methods paragraph for a paper, with BibTeX; it knows the split and the candidates."""
+        return super().methods(**{**self._methods_facts(), **facts})
 
     def _methods_facts(self) -> dict[str, Any]:
         """What the results do not know of how they were made, and the plan does."""
@@ -431,7 +430,7 @@ def bench(
     result.runs = dict(gather_report_data(result.runs, metric=result.headline).models)  # best first
     result.notes += _warnings(result, given=bool(models), has_split=split is not None)
     if output is not None:
-        result.write(output)
+        result.report(output)
     return result
 
 

@@ -201,7 +201,7 @@ def bench_command(
     if no_report:
         return
     try:
-        written = result.write(output, title=title or f"Bench of {Path(file or str(folder)).name}")
+        written = result.report(output, title=title or f"Bench of {Path(file or str(folder)).name}")
     except MissingExtraError as error:
         note(f"no report: {error}")
         return

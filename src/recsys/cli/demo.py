@@ -7,15 +7,15 @@ installation.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from recsys.comparison.compare import Comparison, compare
 from recsys.conventions.decisions import Conventions
-from recsys.display.text_tables import note_text, text_page, text_table
+from recsys.display.cells import Columns
+from recsys.display.text_tables import note_text, text_table
 from recsys.errors import MissingExtraError
 from recsys.evaluation.evaluate import evaluate, recommend
-from recsys.evaluation.results import Evaluation
+from recsys.evaluation.results import Evaluation, Reported
 from recsys.inputs import read_interactions
 from recsys.models.baselines import popularity, shuffled, similar_items, training_counts
 from recsys.models.rerankers import blend, content
@@ -66,8 +66,8 @@ def _describe_world(world: DemoWorld) -> str:
     )
 
 
-@dataclass
-class Showcase:
+@dataclass(repr=False)
+class Showcase(Reported):
     """The results of the demo, and the data its report is made from."""
 
     world: DemoWorld
@@ -77,18 +77,25 @@ class Showcase:
     comparison: Comparison | None = None
 
     def to_text(self) -> str:
+        return "\n".join([note_text(_describe_world(self.world)), "", super().to_text()])
+
+    def _columns(self) -> Columns:
         by_merit = sorted(self.evaluations, key=lambda name: self.evaluations[name][_SHOWN[0]], reverse=True)
         columns: dict[str, list[Any]] = {"model": by_merit}
         columns |= {m: [self.evaluations[name][m] for name in by_merit] for m in _SHOWN}
         verdicts = {row.model: row.verdict for row in self.comparison or () if row.metric == _SHOWN[0]}
         columns["verdict"] = [verdicts.get(name, "baseline") for name in by_merit]
-        notes = [f"verdict: on {_SHOWN[0]}, against {_BASELINE}", *self.left_out]
-        return "\n".join([note_text(_describe_world(self.world)), "", text_page(columns, notes)])
+        return columns
 
-    def write(self, path: Path) -> Path:
-        """Write the report and return its path."""
+    def _footnotes(self) -> list[str]:
+        return [f"verdict: on {_SHOWN[0]}, against {_BASELINE}", *self.left_out]
+
+    @property
+    def _results(self) -> Comparison | None:
+        return self.comparison
+
+    def _report_inputs(self) -> dict[str, Any]:
         from recsys import audit
-        from recsys.report import write_report
 
         world = self.world
         truth, train = world.test[["user_id", "item_id"]], world.train[["user_id", "item_id"]]
@@ -97,10 +104,11 @@ class Showcase:
         known, held_out = (side.drop(columns="rating") for side in (world.train, world.test))
         findings = audit(known, held_out, lists=self.lists[best])
         vectors = dict(zip(world.items["item_id"], world.embeddings, strict=True))
-        return write_report(
-            path, self.evaluations, baseline=_BASELINE, metric="ndcg@10", title="The demo world",
-            audit=findings, items=world.items, lists=self.lists, truth=truth, train=train, embeddings=vectors,
-        )  # fmt: skip
+        return {
+            "results": self.evaluations, "baseline": _BASELINE, "metric": "ndcg@10",
+            "title": "The demo world", "audit": findings, "items": world.items, "lists": self.lists,
+            "truth": truth, "train": train, "embeddings": vectors,
+        }  # fmt: skip
 
 
 def showcase(seed: int = 0) -> Showcase:

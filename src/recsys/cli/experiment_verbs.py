@@ -31,7 +31,7 @@ def demo_command(*, seed: int, output: Path, no_report: bool, quiet: bool) -> No
         if no_report:
             return
         try:
-            written = result.write(output)
+            written = result.report(output)
         except MissingExtraError as error:
             note(f"no report: {error}")
             return

@@ -147,19 +147,18 @@ def _fit(
     further tables below, each with the first column.
     """
 
-    def least_width(name: str, longest_word: int) -> int:
-        if name in right:
-            return max([least_words([heads[name]], limit), *map(_width, cells[name])])
-        return least_words([heads[name], *cells[name]], longest_word)
-
-    def least_words(texts: Iterable[str], longest_word: int) -> int:
+    def least_width(texts: Iterable[str], longest_word: int) -> int:
         pieces = (piece[0] for text in texts for piece in _PIECE.finditer(text))
         return max((_width(p) if " " in p else min(_width(p), longest_word) for p in pieces), default=0)
 
-    for longest_word in (limit, max(_NARROWEST, limit // 6)):  # where lines are too wide, words break, too
-        least = {name: min(limit, least_width(name, longest_word)) for name in cells}
-        if _total(least.values()) <= limit:
-            break
+    def least_widths(longest_word: int) -> dict[str, int]:
+        words = {name: least_width([heads[name], *own], longest_word) for name, own in cells.items()}
+        numbers = {n: max([least_width([heads[n]], limit), *map(_width, cells[n])]) for n in right}
+        return {name: min(width, limit) for name, width in (words | numbers).items()}
+
+    least = least_widths(limit)
+    if _total(least.values()) > limit:  # also within words
+        least = least_widths(max(_NARROWEST, limit // 6))
     first, *others = cells
     blocks = [[first]]
     for name in others:

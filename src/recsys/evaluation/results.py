@@ -48,19 +48,28 @@ _OVERALL = object()  # the row of all groups together, which no label equals
 
 
 class Reported(Tabled):
-    """A result that reports are made of: an evaluation, or a comparison."""
+    """A result that reports are made of: an evaluation, a comparison, or what holds these."""
+
+    @property
+    def _results(self) -> Any:
+        """The evaluation, or the comparison."""
+        return self
+
+    def _report_inputs(self) -> dict[str, Any]:
+        """What a report is made of, by the arguments of recsys.report.write_report."""
+        return {"results": self._results}
 
     def report(self, path: str | os.PathLike[str], **options: Unpack[ReportOptions]) -> Path:
         """Write an HTML report, making its folder; see recsys.report.write_report for further arguments."""
         from recsys.report.page import write_report
 
-        return write_report(path, self, **options)
+        return write_report(path, **{**self._report_inputs(), **options})
 
     def methods(self, **facts: Unpack[MethodsFacts]) -> Methods:
         """A methods paragraph for a paper, with BibTeX; data= and split= say what is not known here."""
         from recsys.report.methods import methods_paragraph
 
-        return methods_paragraph(self, **facts)
+        return methods_paragraph(self._results, **facts)
 
     @property
     def plot(self) -> Any:
@@ -70,14 +79,14 @@ class Reported(Tabled):
         """
         from recsys.report.accessors import pictures_of
 
-        return pictures_of(self, "figures")
+        return pictures_of(self._results, "figures")
 
     @property
     def chart(self) -> Any:
         """The same pictures as Vega-Lite charts, which notebooks draw: chart.bars() and so on."""
         from recsys.report.accessors import pictures_of
 
-        return pictures_of(self, "charts")
+        return pictures_of(self._results, "charts")
 
 
 class Evaluation(Reported, Mapping[str, float]):
