@@ -31,22 +31,22 @@ WORDS = {
     "beside": (r"\bbeside\b", "next to, in addition to"),
     "mend": (r"\b[Mm]end(?:s|ed|ing)?\b", "fix"),
     "lie": (r"\b(?:lies?|lay)\b(?! (?:between|within|in|inside|outside|above|below)\b)", "is, is stored"),
-    "stand": (r"\b(?:stands?|stood)\b(?!-| (?:for|alone)\b)", "is, is written"),
+    "stand": (r"\b(?:stands?|stood)\b(?!-| (?:for|alone|in for|out)\b)", "is, is written"),
     "alike": (r"\balike\b", "equal, the same, both"),
 }
 CEILINGS = {
-    "is no": 181,
+    "is no": 166,
     "is none": 19,
-    "told": 26,
-    "said": 105,
-    "settle": 26,
-    "in words": 26,
-    "nobody": 75,
-    "beside": 121,
-    "mend": 18,
-    "lie": 40,
-    "stand": 105,
-    "alike": 75,
+    "told": 20,
+    "said": 89,
+    "settle": 23,
+    "in words": 21,
+    "nobody": 61,
+    "beside": 88,
+    "mend": 11,
+    "lie": 30,
+    "stand": 79,
+    "alike": 65,
 }
 
 
@@ -57,11 +57,12 @@ def places(word: str, text: str) -> Iterator[int]:
 
 
 def texts() -> Iterator[tuple[Path, str]]:
-    """Every file that people write below src and docs, and the README."""
-    for path in (ROOT / "README.md", *(ROOT / "src").rglob("*"), *(ROOT / "docs").rglob("*")):
+    """Every file that people write below src and docs, the README, and what writes the other pages."""
+    single = (ROOT / "README.md", ROOT / "scripts" / "write_docs.py")
+    for path in (*single, *(ROOT / "src").rglob("*"), *(ROOT / "docs").rglob("*")):
         if path.suffix in SUFFIXES:
             text = path.read_text(encoding="utf-8")
-            if GENERATED not in text:
+            if path.suffix != ".md" or GENERATED not in text:
                 yield path.relative_to(ROOT), text
 
 

@@ -68,7 +68,7 @@ def metrics_page() -> str:
         "# Metrics",
         "",
         "Ranking metrics are functions of where the relevant items landed; others are about the items shown",
-        "([beyond accuracy](beyond-accuracy.md)) and say what they need to be told. `@k` cuts the list; a",
+        "([beyond accuracy](beyond-accuracy.md)) and name the data that they need. `@k` cuts the list; a",
         "metric without it reads the whole list. Parameters and conventions go into brackets:",
         '`"ndcg(gain=exp2)@10"`. The same page in the terminal: `recsys metrics`, `recsys metrics ndcg`.',
         "",
@@ -238,7 +238,7 @@ def explained_page() -> str:
     ]
     names = ["default", *(row["name"] for row in all_presets())]
     lines += [f"| {name} | {' | '.join(_value(name, metric) for metric in COMPARED)} |" for name in names]
-    lines += ["", "## Why", "", "The decisions of each preset that differ from the default, in words.", ""]
+    lines += ["", "## Why", "", "The decisions of each preset that differ from the default.", ""]
     for row in all_presets():
         words = "; ".join(d["words"] for d in decisions(Conventions.named(row["name"])).values())
         lines.append(f"- **{row['name']}**: {words or 'none'}.")
@@ -399,7 +399,7 @@ def recipes_page() -> str:
         "# Recipes: SASRec, two-tower, LightGBM, RecBole, Hugging Face",
         "",
         "Whole programs of fewer than 60 lines that take seconds, and that the tests run. Your model",
-        "goes where theirs stands: whatever ranks is handed over as `recsys.Scores` (a function of blocks of",
+        "replaces theirs: whatever ranks is passed as `recsys.Scores` (a function of blocks of",
         "users), `recsys.Factors` (two matrices) or a table of lists ([other tools](ecosystem.md)).",
         "",
     ]
@@ -411,7 +411,7 @@ def recipes_page() -> str:
     return "\n".join(lines)
 
 
-# What the words of a decision leave open for somebody who implements it.
+# What the words of a decision leave open for an implementation.
 EFFECTS = {
     "gain": "Only relevant items have a gain. A table of gains may take the place of a name, in the "
     "vectors a list of `[grade, gain]`; a relevant item whose grade is not in the table is an error.",
@@ -451,7 +451,7 @@ EFFECTS = {
     "rank_gaps": "Only for a run of ranks. `closed`: the entry of the lowest rank has place 1, the next one "
     "place 2, and so on. `kept`: the place of an entry is its rank, and the length is the highest rank; "
     "places in between are empty. An empty place counts wherever places, entries or the length are counted, "
-    "as an entry that is no hit, no judged item and no item shown (but not for valid). `kept` is an error "
+    "as an entry that is not a hit, a judged item or an item shown (but not for valid). `kept` is an error "
     "with `full_ranking` if a rank is left out, and `judged_only=yes` closes the gaps. Ranks are whole "
     "numbers from 1 on; others are an error.",
     "gini_over": "`catalogue`: n is the size of the catalogue. "
@@ -494,7 +494,7 @@ def standard_metrics_page() -> str:
         f"# Metrics of the standard, version {VERSION}",
         "",
         "A metric is given by its formula, in [words that are defined](index.md#words-of-the-formulas).",
-        "x / 0 is 0 unless it is said otherwise. [Who is in the mean](index.md#who-is-in-the-mean) says what",
+        "x / 0 is 0 unless stated otherwise. [Who is in the mean](index.md#who-is-in-the-mean) says what",
         "becomes of a case with an empty list or without relevant items.",
         "",
     ]

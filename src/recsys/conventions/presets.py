@@ -111,7 +111,7 @@ _ROWS = (
         ),
         aliases=("irmeasures",),
         defects=(
-            "Equal scores stand by ascending id in RR@k and Judged@k, as given in RBP, BPM, SDCG and INST.",
+            "Equal scores go by ascending id in RR@k and Judged@k, as given in RBP, BPM, SDCG and INST.",
             "nDCG with and without gains, asked for in one call, can get each other's values.",
         ),
         facts=(
