@@ -365,7 +365,7 @@ def bench(
     >>> sorted(result.evaluations), result.plan.how
     (['item-knn', 'popularity'], 'leave_last')
     """
-    if not (is_whole(trials) and is_whole(seeds) and trials >= 0 and seeds >= 1):
+    if not (is_whole(trials, 0) and is_whole(seeds, 1)):
         raise InputError(f"trials is {trials!r}, and seeds {seeds!r}.", hint="Such as trials=8, seeds=5.")
     check_choice("value of ids", ids, ID_KINDS)
     seed = check_seed(seed)

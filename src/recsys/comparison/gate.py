@@ -300,7 +300,7 @@ def gate(
 
 def _find_look(new: Evaluation, history: str | Path | None, looks: int | None) -> tuple[int, str]:
     """Which look at a candidate this is, and a note if none was planned after the first."""
-    if looks is not None and (not is_whole(looks) or looks < 1):
+    if looks is not None and not is_whole(looks, 1):
         raise InputError(f"looks={looks!r} is not a number of looks.", hint="Such as 14, for two weeks.")
     look = 1 if history is None else earlier_looks(new, history) + 1
     words = f"this is look {look} at {new.name}, and the confidence is that of {looks or 'one'}"

@@ -390,7 +390,7 @@ def _predict_rewards(rows: Log, target: _Policy, given: Any, folds: int) -> tupl
                 f"the reward model came with shape {q.shape}, expected rows x actions {(n, n_actions)}."
             )
         return np.einsum("ij,ij->i", target.probability[target.row], q), q[np.arange(n), rows.action]
-    if not is_whole(folds) or folds < 2 or n < 2:
+    if not is_whole(folds, 2) or n < 2:
         raise InputError(f"{folds!r} folds of {n} rows cannot be fitted.", hint="Use folds=5, and more rows.")
     folds = min(folds, n)
     fold = np.arange(n) % folds

@@ -18,6 +18,7 @@ from recsys.errors import InputError, came_as
 from recsys.inputs.ids import IdKind, encode, ids_to_array
 from recsys.ranks.ranked_truth import RankedTruth
 from recsys.records.arrays import Array, Float, Ids
+from recsys.records.checks import is_whole
 
 
 class ContextKeywords(TypedDict, total=False):
@@ -132,8 +133,7 @@ def check_n_items(n_items: Any) -> int | None:
     """A number of items, None if it is not known."""
     if n_items is None:
         return None
-    whole = isinstance(n_items, int | np.integer) and not isinstance(n_items, bool | np.timedelta64)
-    if not whole or not 1 <= n_items < 1 << 63:
+    if not is_whole(n_items, 1):
         raise InputError(
             f"catalogue={n_items!r} is not a number of items.",
             hint="Pass how many items there are, at least 1.",

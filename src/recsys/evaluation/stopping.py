@@ -75,8 +75,7 @@ class StopWhen:
         widths = self.half_width.values() if isinstance(self.half_width, Mapping) else [self.half_width]
         if any(width is not None and not (is_number(width) and width > 0) for width in widths):
             raise InputError(f"half_width must be positive, got {self.half_width!r}.")
-        is_time = isinstance(self.block, np.timedelta64)  # a whole number to NumPy
-        if self.block is not None and (is_time or not (is_whole(self.block) and 1 <= self.block < 1 << 63)):
+        if self.block is not None and not is_whole(self.block, 1):
             raise InputError(f"block must be a whole number of at least 1, got {self.block!r}.")
         if self.threshold is not None and not isinstance(self.threshold, Mapping):
             raise InputError(

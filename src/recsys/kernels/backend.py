@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.errors import CutoffError, InputError, RecsysError, UnknownNameError, check_choice
+from recsys.records.checks import is_whole
 from recsys.records.registry import Registry
 
 Int32s = NDArray[np.int32]
@@ -220,14 +221,10 @@ class Execution:
 
     def __post_init__(self) -> None:
         threads: Any = self.threads
-        if threads is not None:
-            is_whole = isinstance(threads, int | np.integer) and not isinstance(
-                threads, bool | np.timedelta64
+        if threads is not None and not is_whole(threads, 1):
+            raise InputError(
+                f"threads is {threads!r}.", hint="Give a whole number from 1, or None for all cores."
             )
-            if not (is_whole and threads >= 1):
-                raise InputError(
-                    f"threads is {threads!r}.", hint="Give a whole number from 1, or None for all cores."
-                )
         budget: Any = self.memory_budget
         is_number = isinstance(budget, NUMBERS)
         if not (is_number and 0 <= budget <= MAX_MEMORY_BUDGET):

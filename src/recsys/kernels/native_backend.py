@@ -34,6 +34,7 @@ from recsys.kernels.backend import (
     to_array,
     to_whole_numbers,
 )
+from recsys.records.checks import is_whole
 
 MAX_FACTORS = 1 << 20
 NO_LIMIT = 2**63 - 1
@@ -146,7 +147,7 @@ def place_rows(
     if str(order) not in ORDERS:
         raise UnknownNameError("order", order, ORDERS)
     most: Any = limit
-    if isinstance(most, bool) or not isinstance(most, int | np.integer) or most < 0:
+    if not is_whole(most, 0):
         raise InputError(f"limit is {most!r}; expected a whole number from 0.")
     cases, items = to_whole_numbers("case", case), to_whole_numbers("item", item)
     ranks = None if rank is None else to_whole_numbers("rank", rank)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -39,9 +39,15 @@ def is_number(value: object) -> bool:
     return True
 
 
-def is_whole(value: object) -> bool:
-    """Whether a value is one whole number, of Python or NumPy."""
-    return isinstance(value, Integral)
+def is_whole(value: object, least: int | None = None) -> bool:
+    """Whether a value is one whole number of Python or NumPy, of at least `least` and below 2^63.
+
+    >>> is_whole(3, 1), is_whole(0, 1), is_whole(True), is_whole(3.0)
+    (True, False, False, False)
+    """
+    if isinstance(value, bool | np.timedelta64) or not isinstance(value, int | np.integer):
+        return False
+    return least is None or least <= int(value) < 1 << 63
 
 
 def to_floats(values: Any, what: str, hint: str | None = None) -> Float:
@@ -64,6 +70,6 @@ def to_floats(values: Any, what: str, hint: str | None = None) -> Float:
 
 def check_seed(seed: object) -> int:
     """Return the seed as an int; an error if it is no whole number, which a manifest could not repeat."""
-    if isinstance(seed, bool | np.timedelta64) or not isinstance(seed, int | np.integer):
+    if not is_whole(seed):
         raise InputError(f"seed={seed!r} is not a whole number.", hint="Pass a number, such as seed=7.")
-    return int(seed)
+    return int(seed)  # type: ignore[call-overload, no-any-return]

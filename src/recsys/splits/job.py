@@ -22,7 +22,7 @@ from recsys.inputs.frames import column_array
 from recsys.inputs.timestamps import Clock
 from recsys.kernels.keyed_random import Keys, id_keys, pair_keys
 from recsys.records.arrays import Array, Bool, Codes, Ids, Int, cached_property
-from recsys.records.checks import check_seed
+from recsys.records.checks import check_seed, is_whole
 from recsys.records.registry import Registry
 from recsys.splits.split_result import TEST, TRAIN, VALIDATION, Folds, Side, Split, format_count, reason_code
 from recsys.splits.split_table import InteractionTable, as_interaction_table, check_whole_number, k_core
@@ -404,10 +404,9 @@ def _ratings(column: Any) -> Array | None:
 
 def check_amount(value: Any, name: str, *, optional: bool = False) -> int | float:
     """Return the value if it is a share above 0 and below 1, or a number of rows (or users) of at least 1."""
-    is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
-    if optional and (value is None or (is_whole and value == 0) or (isinstance(value, float) and value == 0)):
+    if optional and (value is None or ((is_whole(value) or isinstance(value, float)) and value == 0)):
         return 0
-    if is_whole and 1 <= value < 1 << 63:
+    if is_whole(value, 1):
         return int(value)
     if isinstance(value, float | np.floating) and 0 < value < 1:
         return float(value)

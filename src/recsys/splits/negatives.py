@@ -18,6 +18,7 @@ from recsys.inputs import read_interactions
 from recsys.inputs.ids import encode, ids_to_array
 from recsys.kernels.keyed_random import Keys, id_keys, mix_bits, pair_keys, unit_floats
 from recsys.records.arrays import Array, Bool, Codes, Float, Ids, Int, Interactions
+from recsys.splits.split_table import check_whole_number
 
 __all__ = [
     "Negatives",
@@ -314,12 +315,8 @@ def _is_among(keys: Int, known: Int) -> Bool:
 def _check_arguments(how: Any, n: Any, too_few: Any, power: Any, batch_size: Any) -> None:
     check_choice("way to sample negatives", how, HOW)
     check_choice("value of too_few", too_few, ("error", "fewer"))
-    for name, value in (("n", n), ("batch_size", batch_size)):
-        is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
-        if not is_whole or not 1 <= value < 1 << 63:
-            raise SplitError(
-                f"{name}={value!r} is not a whole number of at least 1.", hint=f"Pass {name}=99."
-            )
+    check_whole_number(n, "n", 1)
+    check_whole_number(batch_size, "batch_size", 1)
     if not 0 <= power < float("inf"):
         raise SplitError(f"power={power!r} is not a number of at least 0.", hint="Pass power=0.75.")
 

@@ -20,6 +20,7 @@ from recsys.inputs.frames import as_frame, detect_columns, encode_column, missin
 from recsys.inputs.ids import encode, refuse_masked
 from recsys.inputs.timestamps import Clock, read_times
 from recsys.records.arrays import Array, Bool, Codes, Ids, Int, Interactions, cached_property
+from recsys.records.checks import is_whole
 
 _ROLES = ("user", "item", "time", "grade")
 
@@ -375,8 +376,7 @@ def count_distinct(codes: Codes, size: int) -> int:
 
 def check_whole_number(value: Any, name: str, minimum: int = 0) -> int:
     """Return the value as an int; an error if it is not a whole number of at least `minimum`."""
-    is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
-    if not is_whole or not minimum <= value < 1 << 63:
+    if not is_whole(value, minimum):
         raise SplitError(
             f"{name}={value!r} is not a whole number of at least {minimum}.",
             hint=f"Pass {name}={max(minimum, 3)}.",

@@ -362,7 +362,7 @@ def coverage_jackknife(
 ) -> Jackknife:
     """The jackknife of the share of the catalogue that was shown, from exposure counts (groups x items)."""
     counts = _check_exposure(exposure)
-    if n_items is not None and not (is_whole(n_items) and counts.shape[1] <= n_items < 2**63):
+    if n_items is not None and not is_whole(n_items, counts.shape[1]):
         raise InputError(
             f"n_items={n_items!r} is no number of items of at least {counts.shape[1]}, those with counts."
         )

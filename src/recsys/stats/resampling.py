@@ -80,7 +80,7 @@ def seed_from_rng(rng: Rng) -> int:
 
 def check_resamples(n_resamples: int) -> None:
     """Refuse a number of resamples that is not a whole number of at least 1."""
-    if isinstance(n_resamples, bool) or not is_whole(n_resamples) or not 1 <= n_resamples <= _MOST_RESAMPLES:
+    if not is_whole(n_resamples, 1) or n_resamples > _MOST_RESAMPLES:
         raise InputError(
             f"n_resamples must be a whole number from 1 to {_MOST_RESAMPLES:,}, got {n_resamples!r}."
         )

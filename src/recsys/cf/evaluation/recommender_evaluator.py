@@ -32,6 +32,7 @@ from recsys.evaluation.results import Evaluation
 from recsys.evaluation.single import score_list
 from recsys.inputs.containers import as_array
 from recsys.ranks.sources.fitted_models import list_asker, listed_items
+from recsys.records.checks import is_whole
 
 logger = logging.getLogger(__name__)
 
@@ -310,8 +311,7 @@ def _list_value(recommended: Sequence[Any], relevant: Collection[Any], metric: s
 
 def _cutoff_or_zero(k: Any) -> int:
     """The cut-off, 0 for those at or below 0, where the functions of document 001 are 0."""
-    is_whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
-    return 0 if is_whole and k <= 0 else cutoff(k)
+    return 0 if is_whole(k) and k <= 0 else cutoff(k)
 
 
 def _mean_over_shared_users(lists: Lists, truth: Mapping[Any, Any], metric: str, k: int) -> float:

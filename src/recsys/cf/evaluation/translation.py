@@ -31,7 +31,7 @@ from recsys.inputs.containers import as_array
 from recsys.inputs.ids import encode, ids_from_sequence
 from recsys.metrics.registry import Request
 from recsys.records.arrays import Array, Interactions, Lists
-from recsys.records.checks import is_number
+from recsys.records.checks import is_number, is_whole
 
 USER, ITEM = "u_idx", "i_idx"
 STANDARD = ("recall", "ndcg", "precision", "map")
@@ -81,7 +81,7 @@ class EvaluationData(NamedTuple):
 
 def cutoff(k: Any, name: str = "k") -> int:
     """Return k as an int; CutoffError unless it is a positive whole number."""
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+    if not is_whole(k, 1):
         raise CutoffError(
             f"{name}={k!r} is not a positive whole number.",
             hint=f"Use {name} >= 1, such as {name}=10.",

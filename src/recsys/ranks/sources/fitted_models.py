@@ -28,6 +28,7 @@ from recsys.ranks.sources.factors import Factors
 from recsys.ranks.sources.scores import Scores
 from recsys.ranks.sources.source import read_row_ids
 from recsys.records.arrays import Array, Int
+from recsys.records.checks import is_whole
 
 _COUNT_PARAMETERS = ("k", "n", "N", "top_k", "topk", "top_n", "n_items", "num_items", "n_recommendations")
 _ANY_NUMBER = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -130,8 +131,7 @@ def pair_scorer(model: Any, *, batch: int = 1 << 16) -> Callable[[Array, Array],
 
 
 def _check_batch(batch: Any) -> None:
-    is_whole = isinstance(batch, int | np.integer) and not isinstance(batch, bool | np.timedelta64)
-    if not (is_whole and 1 <= batch < 1 << 63):
+    if not is_whole(batch, 1):
         raise InputError(
             f"batch={batch!r} is not a number of pairs.", hint="Use batch=1024, or leave it out."
         )

@@ -33,6 +33,7 @@ from recsys.records.arrays import (
     cached_property,
     entries_of_cases,
 )
+from recsys.records.checks import is_whole
 
 Csr = tuple[Int, Codes]
 
@@ -84,8 +85,7 @@ class IdRows:
     """The rows of one matrix: their number, and their ids if they have any."""
 
     def __init__(self, size: Any, ids: Iterable[Any] | None, *, what: str) -> None:
-        is_whole = isinstance(size, int | np.integer) and not isinstance(size, bool | np.timedelta64)
-        if not is_whole or not 0 <= size < 1 << 31:
+        if not is_whole(size, 0) or size >= 1 << 31:
             raise InputError(
                 f"n_{what}s={size!r} is not a number of {what}s.",
                 hint=f"Pass how many {what}s there are, at most {(1 << 31) - 1:,}.",

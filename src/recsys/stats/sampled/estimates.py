@@ -338,7 +338,7 @@ def fit_ranks(
         if isinstance(ranks, Cases)
         else Cases.from_ranks(ranks, n_negatives, n_items, tied=tied, replacement=replacement)
     )
-    if not (is_whole(iterations) and iterations > 0):
+    if not is_whole(iterations, 1):
         raise InputError(f"iterations={iterations!r} is no number of steps.", hint="Use at least 1.")
     problem = _LikelihoodProblem(cases)
     counts = [cases.counts(sampling_class)[None, :] for sampling_class in problem.classes]
@@ -474,7 +474,7 @@ def inclusion_chances(weights: Any, n: int) -> Float:
     if w.ndim != 1 or not len(w) or not ((w >= 0) & np.isfinite(w)).all():
         raise InputError("weights must be finite numbers of at least 0, one per item.")
     positive = int((w > 0).sum())
-    if not (is_whole(n) and 1 <= n <= positive):
+    if not is_whole(n, 1) or n > positive:
         raise InputError(
             f"{n!r} different negatives cannot come from {positive} items with a weight above 0.",
             hint="Ask for fewer negatives, or draw with replacement.",
