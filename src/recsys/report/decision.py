@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from recsys.display.number_words import count_with_noun
+from recsys.display.number_words import count_with_noun, interval_text
 from recsys.records.arrays import Ids
 from recsys.report.report_data import ReportData, verdict_word
 from recsys.report.section_numbers import (
@@ -78,7 +78,7 @@ def decide(data: ReportData, n_cautions: int = 0) -> Decision:
     if data.nothing_found or math.isnan(value):
         return _nothing_found(data)
     over = _over(data)
-    interval = f" [{low:.4f}, {high:.4f}]" if math.isfinite(low) else ""
+    interval = f" {interval_text(low, high)}".rstrip()
     trust = _trust(data, n_cautions)
     if len(data.names) == 1:
         says = f"{best} has {metric} {value:.4f}{interval}{over}. "

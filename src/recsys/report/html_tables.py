@@ -17,6 +17,7 @@ import numpy as np
 from recsys.display.cells import format_cell
 from recsys.display.exports import csv_text
 from recsys.display.markup import latex_table, markdown_table
+from recsys.display.number_words import interval_text
 from recsys.records.arrays import PValue
 from recsys.records.json_values import json_rows, json_value
 from recsys.report import style
@@ -136,8 +137,7 @@ def table_by_model(
         if any(math.isfinite(t[1]) for t in triples):
             columns |= {f"{key} low": [t[1] for t in triples], f"{key} high": [t[2] for t in triples]}
         for row, t in zip(rows, triples, strict=True):
-            interval = f"[{t[1]:.4f}, {t[2]:.4f}]" if math.isfinite(t[1]) else ""
-            row.append(replace(cell(t[0]), small=interval))
+            row.append(replace(cell(t[0]), small=interval_text(*t[1:])))
     heads = [first, *(f"{k} ({sizes[k]:,})" if sizes and k in sizes else str(k) for k in keys)]
     return HtmlTable(name, title, heads, rows, [False, *(True for _ in keys)], columns)
 

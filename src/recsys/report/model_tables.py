@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from recsys.display.number_words import interval_text
 from recsys.records.arrays import PValue
 from recsys.report.decision import correction_words, effect_name
 from recsys.report.html_tables import Cell, Forest, HtmlTable, cell, table_of_rows
@@ -108,13 +109,12 @@ def _name_cell(data: ReportData, name: str, tied: Sequence[str]) -> Cell:
 def _value_cell(value: Triple, values: Mapping[str, Triple]) -> Cell:
     """A value with its interval and a bar, whose length is its share of the largest value."""
     number = cell(value[0])
-    interval = f"[{value[1]:.4f}, {value[2]:.4f}]" if math.isfinite(value[1]) else ""
     top = max((v[0] for v in values.values() if math.isfinite(v[0])), default=0.0)
     is_drawn = top > 0 and value[0] >= 0
     return replace(
         number,
         text=number.text or "n/a",
-        small=interval,
+        small=interval_text(*value[1:]),
         bar=round(100 * value[0] / top, 1) if is_drawn else None,
     )
 
@@ -124,7 +124,7 @@ def _comparison_cells(row: Row, word: str, lift: Triple, unit: str, ends: tuple[
     percent = 100.0 if unit else 1.0
     form, sign = ("+.1f", "%") if unit else ("+.4f", "")
     text = f"{percent * lift[0]:{form}}{sign}" if math.isfinite(lift[0]) else "n/a"
-    interval = f"[{percent * lift[1]:{form}}, {percent * lift[2]:{form}}]" if math.isfinite(lift[1]) else ""
+    interval = interval_text(percent * lift[1], percent * lift[2], form)
     span = ends[1] - ends[0] or 1.0
     places = [round(100 * (v - ends[0]) / span, 1) if math.isfinite(v) else None for v in (*lift, 0.0)]
     forest = Forest(*places) if places[0] is not None else None
@@ -208,17 +208,16 @@ def _comparison_table(data: ReportData, name: str, title: str, table: Comparison
     heads += ["won / tied / lost", "verdict"]
     lines = []
     for r in table.rows:
-        word, lift = verdict_shown(data, r), r.relative_interval
+        word, gap, lift = verdict_shown(data, r), r.interval, r.relative_interval
         has_lift = math.isfinite(r.relative)
         lines.append([
             Cell(r.metric, None, r.family),
             Cell(r.model, None, f"{r.value:.4f}"),
             Cell(r.baseline, None, f"{r.baseline_value:.4f}"),
-            Cell(f"{r.difference:+.4f}", r.difference,
-                 f"[{r.interval.low:+.4f}, {r.interval.high:+.4f}]" if math.isfinite(r.interval.low) else ""),
+            Cell(f"{r.difference:+.4f}", r.difference, interval_text(gap.low, gap.high, "+.4f")),
             Cell(f"{100 * r.relative:+.1f}%" if has_lift else "", r.relative,
-                 f"[{100 * lift.low:+.1f}, {100 * lift.high:+.1f}]"
-                 if has_lift and math.isfinite(lift.low + lift.high) else ""),
+                 interval_text(100 * lift.low, 100 * lift.high, "+.1f")
+                 if has_lift and math.isfinite(lift.high) else ""),
             _p_cell(r.adjusted_p),
             cell(_effect(r), ".2f"),
             Cell(f"{r.wins:,} / {r.ties:,} / {r.losses:,}" if r.effect.name else "", r.wins),
