@@ -55,9 +55,14 @@ _FIRST_LINE = re.compile(rb"(?:\xef\xbb\xbf)?[\r\n]*[^\r\n]*(?:\r\n|\r|\n)?")
 _ROWS_LOOKED_AT = 1000  # to tell what a column without a role holds
 
 
+NumberedRows = Iterator[tuple[int, list[str]]]
+
+
 @dataclass(frozen=True)
 class TextTable:
     """Named columns of text; `pick` reads some of them, `line` finds the line of a row.
+
+    A column is a list of cells, or of a large file a chunked array of Arrow.
 
     `parts` opens the tables of its files one after the other, if there are several.
     """
@@ -65,7 +70,7 @@ class TextTable:
     name: str
     names: list[str]
     pick: Callable[[Sequence[str]], list[Any]]
-    rows: Callable[[], Iterator[tuple[int, list[str]]]]
+    rows: Callable[[], NumberedRows]
     notes: dict[str, int] = field(default_factory=dict)
     parts: Callable[[], Iterator[TextTable]] | None = None
 
@@ -101,7 +106,7 @@ def read_text(source: FileContent, split: Callable[[bytes, str], TextTable], enc
                 notes[note] = notes.get(note, 0) + count
         return columns if arrow is None else [arrow.chunked_array(c, arrow.string()) for c in columns]
 
-    def rows() -> Iterator[tuple[int, list[str]]]:
+    def rows() -> NumberedRows:
         for table in tables():
             order = [table.names.index(name) for name in names]
             yield from ((line, [cells[at] for at in order]) for line, cells in table.rows())
@@ -112,11 +117,17 @@ def read_text(source: FileContent, split: Callable[[bytes, str], TextTable], enc
     return TextTable(source.name, names, pick, rows, notes, tables)
 
 
-def _pieces(cells: Any, arrow: Any) -> list[Any]:
+def _pieces(column: Any, arrow: Any) -> list[Any]:
     """A column of one file as arrays of Arrow; without Arrow as its cells."""
     if arrow is None:
-        return list(cells.to_pylist() if hasattr(cells, "to_pylist") else cells)
-    return list(cells.chunks) if hasattr(cells, "chunks") else [arrow.array(cells, arrow.string())]
+        return _cells(column)
+    return [arrow.array(column, arrow.string())] if isinstance(column, list) else list(column.chunks)
+
+
+def _cells(column: Any) -> list[str]:
+    """A column as a list."""
+    cells: list[str] = column if isinstance(column, list) else column.to_pylist()
+    return cells
 
 
 def decode(data: bytes, name: str, encoding: str, before: int = 0) -> bytes:
@@ -167,7 +178,7 @@ def split_table(
     skipped = 1 if header is None or skip_first else 0
     quotes_in_header_only = head.count(b'"', 0, end) % 2 == 0 and head.find(b'"', end) < 0
 
-    def rows() -> Iterator[tuple[int, list[str]]]:
+    def rows() -> NumberedRows:
         return _check_widths(_csv_reader(data, delimiter, quoted=quoted), name)
 
     first_row = next(rows(), None)
@@ -181,7 +192,7 @@ def split_table(
             hint="Name another format, or give the table a header.",
         )
 
-    def body() -> Iterator[tuple[int, list[str]]]:
+    def body() -> NumberedRows:
         return islice(rows(), skipped, None)
 
     def pick(selected: Sequence[str]) -> list[Any]:
@@ -192,8 +203,9 @@ def split_table(
             body_bytes = memoryview(head)[end if skipped else 0 :]  # as large as the file: not copied
             columns = _columns_by_arrow(body_bytes, delimiter, len(names), at)
         if columns is None:
-            columns = _columns_by_csv(data, delimiter, len(names), at, header=skipped, quoted=quoted)
-        return _columns_by_row(body(), at) if columns is None else columns
+            unchecked = islice(filter(None, _csv_reader(data, delimiter, quoted=quoted)), skipped, None)
+            columns = _columns_by_row(unchecked, body, len(names), at, len(data))
+        return columns
 
     return TextTable(name, names, pick, body)
 
@@ -211,7 +223,7 @@ def split_trec(data: bytes, name: str, kind: str) -> TextTable:
     if clean.startswith(b"#") or b"\n#" in clean:
         clean, n_comments = re.subn(rb"(?m)^#[^\n]*\n?", b"", clean)
 
-    def rows() -> Iterator[tuple[int, list[str]]]:
+    def rows() -> NumberedRows:
         for number, line in enumerate(data.split(b"\n"), 1):
             cells = line.split()
             if not cells or cells[0].startswith(b"#"):
@@ -231,8 +243,9 @@ def split_trec(data: bytes, name: str, kind: str) -> TextTable:
         at = [names.index(w) for w in selected]
         columns = _columns_by_arrow(clean, " ", len(names), at)
         if columns is None:
-            columns = _columns_by_csv(clean, " ", len(names), at)
-        return _columns_by_row(rows(), at) if columns is None else columns
+            unchecked = filter(None, _csv_reader(clean, " ", quoted=False))
+            columns = _columns_by_row(unchecked, rows, len(names), at, len(clean))
+        return columns
 
     return TextTable(name, names, pick, rows, {"comments": n_comments} if n_comments else {})
 
@@ -255,7 +268,7 @@ def _csv_reader(data: bytes, delimiter: str, *, quoted: bool) -> Any:
     return csv.reader(text, delimiter=delimiter, quoting=csv.QUOTE_NONE, strict=True)
 
 
-def _check_widths(reader: Any, name: str) -> Iterator[tuple[int, list[str]]]:
+def _check_widths(reader: Any, name: str) -> NumberedRows:
     """Rows with their line numbers; an error names the first row that is not as long as the first one."""
     width, last = 0, 0
     try:
@@ -274,33 +287,24 @@ def _check_widths(reader: Any, name: str) -> Iterator[tuple[int, list[str]]]:
         raise FileError(f"{name}, line {last + 1}: {error}.", hint="Check the quotes there.") from error
 
 
-def _columns_by_row(rows: Iterator[tuple[int, list[str]]], at: list[int]) -> list[Any]:
-    selected = [[row[i] for i in at] for _, row in rows]
-    return [list(column) for column in zip(*selected, strict=True)] if selected else [[] for _ in at]
-
-
-def _columns_by_csv(
-    data: bytes, delimiter: str, width: int, at: list[int], *, header: int = 0, quoted: bool = False
-) -> list[Any] | None:
-    """Columns split by the csv module; None if a line is wrong.
+def _columns_by_row(
+    rows: Iterator[list[str]], checked: Callable[[], NumberedRows], width: int, at: list[int], size: int
+) -> list[Any]:
+    """Columns of rows of text, of `size` bytes in all; where a row is wrong, `checked` raises its error.
 
     Rows of Python strings take many times the memory of their text, so Arrow packs each block of rows.
     """
-    arrow = _import_arrow(len(data))
-    rows = filter(None, _csv_reader(data, delimiter, quoted=quoted))
-    parts: list[list[Any]] = []
+    arrow = _import_arrow(size)
+    columns: list[list[Any]] = [[] for _ in at]
     try:
         while block := list(islice(rows, _CSV_ROWS)):
             if set(map(len, block)) != {width}:
-                return None
-            columns = [[row[i] for row in block[0 if parts else header :]] for i in at]
-            parts.append(columns if arrow is None else [arrow.array(c, arrow.string()) for c in columns])
+                raise csv.Error  # noqa: TRY301 - as where the reader finds a fault
+            for column, i in zip(columns, at, strict=True):
+                column.extend(_pieces([row[i] for row in block], arrow))
     except csv.Error:
-        return None
-    if not parts:
-        return None
-    whole = zip(*parts, strict=True)
-    return [list(chain.from_iterable(c)) if arrow is None else arrow.chunked_array(c) for c in whole]
+        return _columns_by_row((cells for _, cells in checked()), checked, width, at, size)
+    return columns if arrow is None else [arrow.chunked_array(c, arrow.string()) for c in columns]
 
 
 def _import_arrow(size: int) -> Any:
@@ -486,9 +490,8 @@ def _parse_cells(
         role: _parse_numbers(column, role, table) for role, column in cells.items() if role in _NUMBER_ROLES
     }
     if "score" in extra and (options.text or not np.abs(extra["score"]).max() < _EXACT_NUMBERS):
-        texts = cells["score"]
-        texts = texts.to_pylist() if hasattr(texts, "to_pylist") else texts
-        extra["score"] = np.array(texts, dtype=object)  # whole numbers that are compared digit by digit
+        # Whole numbers that are compared digit by digit.
+        extra["score"] = np.array(_cells(cells["score"]), dtype=object)
     if "time" in cells:
         extra["time"] = _parse_times(cells["time"])
     ids = {role: column for role, column in cells.items() if role in _ID_ROLES}
@@ -511,7 +514,7 @@ def _encode_text(
     column: Any, role: str, ids: IdKind | None, table: TextTable, notes: dict[str, Any]
 ) -> tuple[Ids, Codes]:
     """Ids and codes of a column of text, converted to the type asked for; an empty cell is an error."""
-    values = column if hasattr(column, "combine_chunks") else np.asarray(column, dtype=object)
+    values = np.asarray(column, dtype=object) if isinstance(column, list) else column
     text_ids, codes = encode_strings(values, table=table.name, column=role)
     if len(text_ids) and text_ids.values[0] == "":
         row = int(np.argmax(codes == 0))
@@ -529,13 +532,13 @@ def _encode_text(
 
 def _parse_numbers(column: Any, role: str, table: TextTable) -> Float:
     """Text as numbers, or an error that names the first line without a number."""
-    if hasattr(column, "cast"):
+    if not isinstance(column, list):
         import pyarrow as pa
 
         try:
             return np.asarray(column.cast(pa.float64()).to_numpy(), dtype=np.float64)
         except pa.ArrowException:
-            column = column.to_pylist()
+            column = _cells(column)
     # float() also reads 1_000 and digits of other scripts; in a file they are no numbers.
     texts = "".join(column)
     if "_" not in texts and texts.isascii():
@@ -558,7 +561,7 @@ def _is_number(text: str) -> bool:
 
 def _parse_times(column: Any) -> Array:
     """Whole numbers if all cells are, else the text."""
-    if hasattr(column, "cast"):
+    if not isinstance(column, list):
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -567,7 +570,7 @@ def _parse_times(column: Any) -> Array:
             numbers = column.cast(pa.int64()).to_numpy()
             if not pc.any(pc.match_substring(column, "x", ignore_case=True)).as_py():
                 return np.asarray(numbers)
-    texts = column.to_pylist() if hasattr(column, "to_pylist") else column
+    texts = _cells(column)
     if all(map(WHOLE_NUMBER.fullmatch, texts)):
         with suppress(OverflowError):
             return np.fromiter(map(int, texts), dtype=np.int64, count=len(texts))
@@ -624,8 +627,7 @@ def typed_table(table: TextTable, options: ReadOptions) -> tuple[Any, dict[str, 
             if columns[name].dtype == object and all(map(_is_number, columns[name].tolist())):
                 columns[name] = columns[name].astype(np.float64)
         else:
-            texts = column.to_pylist() if hasattr(column, "to_pylist") else column
-            columns[name] = np.array(texts, dtype=object)
+            columns[name] = np.array(_cells(column), dtype=object)
     return pd.DataFrame(columns), column_of
 
 
