@@ -27,7 +27,7 @@ from recsys.models.rerankers import blend, diversify, unit_rows
 from recsys.models.rerankers import user_profiles as profiles_of
 from recsys.ranks.ranked_truth import in_history
 from recsys.ranks.sources import Factors, Scores
-from recsys.records.arrays import Interactions
+from recsys.records.arrays import Interactions, Vectors
 
 _POOL = 100
 
@@ -216,35 +216,13 @@ def evaluate_hybrid_model(
     bert_embeddings: Any,
     test_data: Any,
     user_profiles: Mapping[Any, Any] | None = None,
-    *,
-    user_pos_train: Any = None,
-    item_counts: Any = None,
-    item_to_idx: Mapping[Any, int] | None = None,
-    k: int = 10,
-    cold_threshold: float = 5,
-) -> dict[str, float]:
+    **options: Any,
+) -> translation.Results:
     """Accuracy, coverage and content metrics of the factors U and V without re-ranking.
 
-    Args:
-        U: user factors.
-        V: item factors.
-        bert_embeddings: one row per item, in the order of V (or of `item_to_idx`).
-        test_data: what `load_test_data` returns, a table or {user: items}.
-        user_profiles: {user: vector}, or one row per user. By default they are made of the training items; if
-            there are none, of the test items, which leak the answers.
-        user_pos_train: {user: training items}; by default those loaded with `test_data`.
-        item_counts: how many users took each item; by default counted in the data the profiles come from.
-        item_to_idx: {item: row of the embeddings}.
-        k: the length of the lists.
-        cold_threshold: items with fewer interactions are cold.
-
-    Keys: recall@k, ndcg@k, coverage, diversity@k, semantic_alignment@k, cold_start_coverage.
+    The arguments and keys are those of `evaluate_with_reranking`, without alpha.
     """
-    return evaluate_with_reranking(
-        U, V, bert_embeddings, test_data, user_profiles,
-        alpha=None, user_pos_train=user_pos_train, item_counts=item_counts,
-        item_to_idx=item_to_idx, k=k, cold_threshold=cold_threshold,
-    )  # fmt: skip
+    return evaluate_with_reranking(U, V, bert_embeddings, test_data, user_profiles, alpha=None, **options)
 
 
 def evaluate_with_reranking(
@@ -261,17 +239,33 @@ def evaluate_with_reranking(
     item_to_idx: Mapping[Any, int] | None = None,
     k: int = 10,
     cold_threshold: float = 5,
-) -> dict[str, float]:
-    """evaluate_hybrid_model for alpha * model + (1 - alpha) * content over the whole catalogue.
+) -> translation.Results:
+    """Accuracy, coverage and content metrics of alpha * model + (1 - alpha) * content over the catalogue.
 
-    Both scores are scaled to the spread of the user's scores; alpha=None ranks by the model alone. With
-    `diversity` above 0, lists are picked by MMR from the 100 best items. Other arguments and keys are those
-    of evaluate_hybrid_model.
+    Both scores are scaled to the spread of the user's scores.
+
+    Args:
+        U: user factors.
+        V: item factors.
+        bert_embeddings: one row per item, in the order of V (or of `item_to_idx`).
+        test_data: what `load_test_data` returns, a table or {user: items}.
+        user_profiles: {user: vector}, or one row per user. By default they are made of the training items; if
+            there are none, of the test items, which leak the answers.
+        alpha: the weight of the model; None ranks by the model alone.
+        diversity: above 0, lists are picked by MMR from the 100 best items.
+        user_pos_train: {user: training items}; by default those loaded with `test_data`.
+        item_counts: how many users took each item; by default counted in the data the profiles come from.
+        item_to_idx: {item: row of the embeddings}.
+        k: the length of the lists.
+        cold_threshold: items with fewer interactions are cold.
+
+    Keys: recall@k, ndcg@k, coverage, diversity@k, semantic_alignment@k, cold_start_coverage.
 
     Warns:
         RecsysWarning: profiles know the test items; items of the model have no embedding, or embeddings no
             item of the model.
     """
+    k, cold_threshold = translation.cutoff(k), translation.finite(cold_threshold, "cold_threshold")
     truth, history = translation.read_test_set(test_data, user_pos_train)
     vectors = item_vectors(bert_embeddings, item_to_idx)
     taken = truth if history is None else history
@@ -283,28 +277,16 @@ def evaluate_with_reranking(
         raise InputError("no user has a profile.", hint="Check that the items users took have an embedding.")
     if not len(vectors.ids):
         raise InputError("no item has an embedding.", hint="Check item_to_idx={item: row of the embeddings}.")
+    n_items = len(V)
+    _check_items(vectors, n_items, len(bert_embeddings) if item_to_idx is None else n_items)
     counts = training_counts(taken) if item_counts is None else item_counts
+    if hasattr(counts, "ids"):
+        counts = translation.values_by_index(counts.ids, counts.values, n_items, "user_pos_train")
 
     # Row numbers as item ids: items nobody took are part of the catalogue.
-    n_items = len(V)
     source = Factors(U, V, item_ids=np.arange(n_items))
-    inside = np.isin(vectors.ids.values, np.arange(n_items))
-    n_rows = len(bert_embeddings) if item_to_idx is None else n_items
-    if not inside.all() or n_rows != n_items:
-        warn(
-            RecsysWarning,
-            f"{int((~inside).sum()):,} of {len(inside):,} items with an embedding are not rows of V, and "
-            f"{n_items - int(inside.sum()):,} of its {n_items:,} rows have none; say which belongs to which: "
-            "item_to_idx={row of V: row of the embeddings}.",
-        )
     if alpha is not None:
-        # The cosine of every item with each user's profile; 0 for items without an embedding.
-        content = np.zeros((n_items, vectors.matrix.shape[1]))
-        content[vectors.ids.values[inside]] = vectors.matrix[vectors.rows[inside]]
-        users = unit_rows(list(profiles.values()))
-        source = blend(source, Factors(users, unit_rows(content), user_ids=list(profiles)), alpha)
-
-    k, cold_threshold = translation.cutoff(k), translation.finite(cold_threshold, "cold_threshold")
+        source = blend(source, _content_factors(vectors, profiles, n_items), alpha)
     names = {
         f"recall@{k}": f"recall@{k}",
         f"ndcg@{k}": f"ndcg@{k}",
@@ -313,8 +295,6 @@ def evaluate_with_reranking(
         f"semantic_alignment@{k}": f"alignment@{k}",
         "cold_start_coverage": f"cold_coverage(below={cold_threshold:g})@{k}",
     }
-    if hasattr(counts, "ids"):
-        counts = translation.values_by_index(counts.ids, counts.values, source.n_items, "user_pos_train")
     facts: dict[str, Any] = {"embeddings": vectors, "profiles": profiles, "popularity": counts}
     requests = list(names.values())
     with translation.document_words("Map ids to the row numbers of U and V first."):
@@ -324,8 +304,29 @@ def evaluate_with_reranking(
             pool = recommend(source, max(_POOL, k), users=truth.cases.values, seen=history)
             rows = vectors.matrix[vectors.rows]
             lists = diversify(pool, rows, k, diversity=diversity, item_ids=vectors.ids.values)
-            result = evaluate(lists, truth, requests, catalogue=range(source.n_items), **facts)
+            result = evaluate(lists, truth, requests, catalogue=range(n_items), **facts)
     return translation.Results.of({key: result[name] for key, name in names.items()}, result)
+
+
+def _content_factors(vectors: Vectors, profiles: Mapping[Any, Any], n_items: int) -> Factors:
+    """The cosine of every row of V with each user's profile; 0 for items without an embedding."""
+    inside = np.isin(vectors.ids.values, np.arange(n_items))
+    content = np.zeros((n_items, vectors.matrix.shape[1]))
+    content[vectors.ids.values[inside]] = vectors.matrix[vectors.rows[inside]]
+    users = unit_rows(list(profiles.values()))
+    return Factors(users, unit_rows(content), user_ids=list(profiles))
+
+
+def _check_items(vectors: Vectors, n_items: int, n_rows: int) -> None:
+    """Warn if items with an embedding and the rows of V are not the same."""
+    inside = np.isin(vectors.ids.values, np.arange(n_items))
+    if not inside.all() or n_rows != n_items:
+        warn(
+            RecsysWarning,
+            f"{int((~inside).sum()):,} of {len(inside):,} items with an embedding are not rows of V, and "
+            f"{n_items - int(inside.sum()):,} of its {n_items:,} rows have none; say which belongs to which: "
+            "item_to_idx={row of V: row of the embeddings}.",
+        )
 
 
 def _check_profiles(profiles: Any, truth: Interactions) -> None:
