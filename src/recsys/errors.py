@@ -90,9 +90,8 @@ class Fix:
 class Phrase(str):
     """A text with fixes in it: their keywords in Python, and what another face of the library makes of them.
 
-    Args:
-        template: the text, with a place `{}` for each value, as `str.format` has them.
-        values: fixes, phrases, and whatever can be formatted; `named` are those of places with a name.
+    `template` is the text, with a place `{}` for each value, as `str.format` has them. `values` are fixes,
+    phrases, and whatever can be formatted; `named` are those of places with a name.
 
     >>> text = Phrase("Pass {}, or {:.1f}.", Fix("ties", "best"), 0.25)
     >>> text
