@@ -5,6 +5,7 @@ Tables are as wide as the terminal at most; in a pipe as COLUMNS says, else 120.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
@@ -97,10 +98,11 @@ def note_cautions(result: Any, *, quiet: bool) -> None:
         note(f"{as_options(caution.sentence)} [{caution.code}]", head="caution")
 
 
-def print_json(text: str) -> None:
-    """Print JSON; characters that a terminal would obey are escaped, so nothing is lost."""
+def print_json(document: Any) -> None:
+    """Print JSON text, or values as JSON; characters that a terminal would obey are escaped, none is lost."""
     from recsys.display.cells import UNPRINTABLE
 
+    text = document if isinstance(document, str) else json.dumps(document, indent=2, ensure_ascii=False)
     escaped = UNPRINTABLE.sub(lambda char: char[0] if char[0] == "\n" else f"\\u{ord(char[0]):04x}", text)
     click.echo(escaped)
 

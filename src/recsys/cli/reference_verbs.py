@@ -5,7 +5,6 @@ Metrics and presets are made into plain data first: the verbs print it, and the 
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import platform
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import recsys
-from recsys.cli.output import print_page, print_table
+from recsys.cli.output import print_json, print_page, print_table
 from recsys.cli.shared_options import json_option
 from recsys.conventions.decisions import DECISIONS, Conventions, describe
 
@@ -53,11 +52,11 @@ def metrics_command(*, name: str | None, as_json: bool) -> None:
 
     if name is not None:
         facts = metric_facts(lookup(re.split(r"[(@]", name)[0].strip().replace("-", "_"))[0])
-        click.echo(_json(facts)) if as_json else print_page(_metric_text(facts))
+        print_json(facts) if as_json else print_page(_metric_text(facts))
         return
     rows = all_metrics()
     if as_json:
-        click.echo(_json(rows))
+        print_json(rows)
         return
     columns = {"name": "name", "@k": "at_k", "better": "better", "bounds": "bounds", "meaning": "meaning"}
     shown = [row | {"bounds": bounds_text(row)} for row in rows]
@@ -104,7 +103,7 @@ def conventions_command(*, first: str | None, second: str | None, as_json: bool)
     from recsys.conventions.presets import preset
 
     if first is None and as_json:
-        click.echo(_json(all_presets()))
+        print_json(all_presets())
         return
     if first is None:
         names = ("name", "library", "version", "differs from the default in")
@@ -135,7 +134,7 @@ def conventions_command(*, first: str | None, second: str | None, as_json: bool)
             lines.append(f"for {metric} only: " + ", ".join(f"{n}={v}" for n, v in own.items()))
         lines += [f"not copied: {defect}" for defect in facts["defects"]]
         lines += [f"note: {fact}" for fact in facts["facts"]]
-    click.echo(_json(facts)) if as_json else print_page("\n".join(lines))
+    print_json(facts) if as_json else print_page("\n".join(lines))
 
 
 def _preset_row(facts: dict[str, Any]) -> list[str]:
@@ -149,10 +148,6 @@ def _decision_lines(facts: dict[str, Any]) -> list[str]:
     return [
         f"{name}={decision['value']}: {decision['words']}" for name, decision in facts["decisions"].items()
     ]
-
-
-def _json(facts: Any) -> str:
-    return json.dumps(facts, indent=2, ensure_ascii=False)
 
 
 @click.command("doctor")
@@ -181,7 +176,7 @@ def doctor_command(*, as_json: bool) -> None:
         "extras": extras,
     }
     if as_json:
-        click.echo(json.dumps(facts, indent=2))
+        print_json(facts)
         return
     lines = [f"recsys {facts['recsys']}, Python {facts['python']}, {facts['system']}", ""]
     lines += [*facts["kernels"].splitlines(), ""]

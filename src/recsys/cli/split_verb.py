@@ -5,7 +5,6 @@ Cells of text files are written as they were read. The folder appears whole or n
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -194,7 +193,7 @@ def split_command(
         manifests = save(splits, folder, ending=ending, rows=raw)
     if as_json:
         document = manifests[0] if len(manifests) == 1 else manifests
-        print_json(json.dumps(document, indent=2, ensure_ascii=False))
+        print_json(document)
     elif not quiet:
         click.echo("\n\n".join(str(part) for part in splits))
         click.echo(f"Written to {folder}.")

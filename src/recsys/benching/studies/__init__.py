@@ -32,8 +32,9 @@ from recsys.benching.studies.setting import (
     train_model,
 )
 from recsys.comparison.compare import compare
-from recsys.display.markup import markdown_table
-from recsys.display.text_tables import text_table
+from recsys.display.cells import Columns
+from recsys.display.tabled import Tabled
+from recsys.display.text_tables import note_text
 from recsys.errors import UnknownNameError
 from recsys.evaluation.evaluate import evaluate
 from recsys.inputs.files import write_text
@@ -64,8 +65,8 @@ _FEW, _MANY, _ENOUGH_USERS = 10, 50, 30
 _AT_RANDOM = "80 % of the rows for training, 20 % for test, drawn at random"
 
 
-@dataclass(frozen=True)
-class Study:
+@dataclass(frozen=True, repr=False)
+class Study(Tabled):
     """One question and its answer; prints as text, saves itself with its figure.
 
     `about` says what the numbers are of: the data, the split, the seed, and the conventions of the rankings.
@@ -78,10 +79,15 @@ class Study:
     answer: Sequence[str]
     draw: Callable[[], Any]
 
-    def __str__(self) -> str:
-        return "\n".join([self.question, *self.about, "", text_table(self.table), "", *self.answer])
+    def to_text(self) -> str:
+        """The question, what the numbers are of, the table and the answer."""
+        return "\n".join([*map(note_text, (self.question, *self.about)), "", super().to_text()])
 
-    __repr__ = __str__
+    def _columns(self) -> Columns:
+        return self.table
+
+    def _footnotes(self) -> Sequence[str]:
+        return self.answer
 
     def save(self, folder: str | Path) -> tuple[Path, Path]:
         """Write NAME.md and NAME.png into a folder; returns the two paths."""
@@ -91,7 +97,7 @@ class Study:
         figures.save(self.draw(), picture)
         page = target / f"{self.name}.md"
         about = [f"- {line}" for line in self.about]
-        body = [f"# {self.question}", "", *about, "", markdown_table(self.table), "", *self.answer, "",
+        body = [f"# {self.question}", "", *about, "", self.to_markdown(), "", *self.answer, "",
                 f"![{self.question}]({picture.name})", ""]  # fmt: skip
         write_text(page, "\n".join(body))
         return page, picture
