@@ -29,7 +29,7 @@ NO_DOORS = {"__init__.pyi", "py.typed", "__pycache__"}  # the stub is a part of 
 ORDER = (
     "cli", "benching", "cf compat", "report", "analysis audits debias", "models", "spark", "comparison",
     "evaluation",
-    "stats", "splits", "ranks", "metrics", "inputs", "kernels", "conventions", "display", "records", "errors",
+    "stats", "splits", "ranks", "metrics", "inputs", "kernels", "conventions", "display records", "errors",
 )  # fmt: skip
 # Upward imports that are allowed: results plot and export themselves, inside the methods that need it.
 LAZY_UPWARD = {("evaluation", "report"), ("comparison", "report"), ("models", "report")}

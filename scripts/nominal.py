@@ -368,7 +368,7 @@ class Design:
 def compared(old: Any, new: Any, **options: Any) -> tuple[list[Any], np.ndarray]:
     """The rows of a comparison of one metric per world, and whether each has a caution."""
     rows = list(recsys.compare({"old": old, "new": new}, "old", correction="none", **options))
-    return rows, np.array([any("no lift" not in note for note in row.notes) for row in rows])
+    return rows, np.array([any("no lift" not in str(note) for note in row.notes) for row in rows])
 
 
 def significant(results: Iterable[Any]) -> np.ndarray:
@@ -884,7 +884,7 @@ def looks(tally: Tally, rng: Any, worlds: int, n: int, *, metric: str, hits: flo
                 continue
             models = {"one": shown, "other": listed(others[about], wanted)}
             legs = recsys.race(models, truth, [metric], stop_when=recsys.StopWhen(**how)).legs
-            tally.add(f"race{kind}", [any(leg.verdict != "not settled" for leg in legs)])
+            tally.add(f"race{kind}", [any(leg.verdict.kind != "not_settled" for leg in legs)])
             stop = recsys.StopWhen(against=recsys.evaluate(models["other"], truth, [metric]), **how)
             stopped = recsys.evaluate(shown, truth, [metric], stop_when=stop).notes["stopped"]
             tally.add(f"against{kind}", [misses(stopped, metric, 0.0)])
@@ -1092,7 +1092,7 @@ def planned_looks(tally: Tally, rng: Any, worlds: int, n: int, *, kind: str) -> 
                 part = {name: column[: n * look // 4] for name, column in log.items()}
                 plan = Looks(tuple(np.arange(1, look + 1) / 4), spending)
                 rows = analysed(part, metrics, sequential=plan, confidence=1 - ALPHA * size)
-                crossed |= np.array([not row.verdict.startswith("no clear") for row in rows])
+                crossed |= np.array([row.verdict.kind != "no_difference" for row in rows])
             tally.add(spending, crossed)
 
 

@@ -90,7 +90,7 @@ def test_lower_is_better_is_known_of_the_catalogue_too():
     narrow = {u: [(u * 7 + j) % 40 for j in range(5)] for u in range(N)}
     made = {n: recsys.evaluate(x, TRUTH, ["gini@5"], catalogue=1500) for n, x in (("n", narrow), ("f", flat))}
     found = recsys.compare(made, baseline="n")
-    assert found["f", "gini@5"].verdict.startswith("better: -")
+    assert str(found["f", "gini@5"].verdict).startswith("better: -")
     assert "lower: -" in str(found)  # what lists are like is no merit as such, in the table as in the report
     assert "better" not in str(found)
 
@@ -186,8 +186,8 @@ def test_many_models_omnibus_and_all_pairs(models):
     assert len(every) == 6
     assert every.table.options.n_resamples == 800
     assert every.table.options.correction == "max-t"
-    assert every["odd", "new", "ndcg@5"].verdict.startswith("worse")
-    assert "p_max-t" in every["odd", "new", "ndcg@5"].verdict
+    assert every["odd", "new", "ndcg@5"].verdict.kind == "worse"
+    assert "p_max-t" in str(every["odd", "new", "ndcg@5"].verdict)
     assert found.pairs(correction="holm", test="t")["odd", "new", "ndcg@5"].p_value == pytest.approx(
         stats.ttest_rel(columns[2], columns[1]).pvalue, rel=1e-9
     )
@@ -239,7 +239,7 @@ def test_several_runs_have_catalogue_rows_too(models):
     }
     row = recsys.compare(runs, baseline="old")["new", "entropy@5"]
     assert row.runs.n_runs == 3
-    assert "of 3 runs" in row.verdict
+    assert "of 3 runs" in str(row.verdict)
     gaps = [b["entropy@5"] - a["entropy@5"] for a, b in zip(runs["old"], runs["new"], strict=True)]
     assert row.difference == pytest.approx(np.mean(gaps))
     assert row.runs.variance_runs == pytest.approx(np.var(gaps, ddof=1) / 3)
@@ -248,7 +248,7 @@ def test_several_runs_have_catalogue_rows_too(models):
 def test_equivalence_of_the_catalogue(models):
     row = recsys.compare(models, baseline="old", metrics=["coverage@5"], margin=0.2)["odd", "coverage@5"]
     assert row.equivalence.p_value < 0.01
-    assert row.verdict.startswith("equivalent")
+    assert row.verdict.kind == "equivalent"
 
 
 def test_a_baseline_of_zero_has_no_lift_and_a_model_of_zero_loses_it_all():
@@ -258,12 +258,12 @@ def test_a_baseline_of_zero_has_no_lift_and_a_model_of_zero_loses_it_all():
     )
     up = recsys.compare({"nothing": nothing, "some": some}, baseline="nothing")["some", "hit@1"]
     assert math.isnan(up.relative)
-    assert any("no lift" in note for note in up.notes)
-    assert up.verdict.startswith("better: +0.5 [")
+    assert any("no lift" in str(note) for note in up.notes)
+    assert str(up.verdict).startswith("better: +0.5 [")
     down = recsys.compare({"nothing": nothing, "some": some}, baseline="some")["nothing", "hit@1"]
     assert down.relative == -1.0
     assert (down.relative_interval.low, down.relative_interval.high) == (-1.0, -1.0)
-    assert down.verdict.startswith("worse: -100.0% [-100.0, -100.0]")
+    assert str(down.verdict).startswith("worse: -100.0% [-100.0, -100.0]")
 
 
 def test_cautions_come_once_a_call(models):
@@ -273,7 +273,7 @@ def test_cautions_come_once_a_call(models):
         found = recsys.compare(same, baseline="a", margin=0.1)
     texts = [str(w.message) for w in caught if issubclass(w.category, ZeroVarianceWarning)]
     assert len(texts) == len(set(texts)) <= 2
-    assert all(row.verdict.startswith("identical") for row in found)
+    assert all(row.verdict.kind == "identical" for row in found)
 
 
 def test_long_resampling_tells_how_far_it_is(models):
@@ -291,7 +291,7 @@ def test_long_resampling_tells_how_far_it_is(models):
 
 def test_every_row_says_it_in_words(models):
     row = recsys.compare(models, baseline="old", metrics=["ndcg@5"])["new", "ndcg@5"]
-    word, rest = row.verdict.split(": ", 1)
+    word, rest = str(row.verdict).split(": ", 1)
     assert word == "better"
     assert rest.startswith(f"{100 * row.relative:+.1f}% [")
     assert f"d_z {row.effect.value:.2f}, p_holm" in rest  # no word for its size
@@ -322,9 +322,9 @@ def test_not_worse_is_a_verdict_of_its_own(models):
     expected, by_t = (recsys.stats.non_inferiority(d, 0.05, **known) for known in ({"bounds": (-1, 1)}, {}))
     assert row.non_inferiority.p_value == pytest.approx(expected.p_value, rel=1e-12)
     assert by_t.p_value < expected.p_value < by_t.p_value + 0.005
-    assert row.verdict.startswith("not worse: ")
-    assert "by less than 0.05" in row.verdict
-    assert found["new", "ndcg@5"].verdict.startswith("better")
+    assert str(row.verdict).startswith("not worse: ")
+    assert "by less than 0.05" in str(row.verdict)
+    assert found["new", "ndcg@5"].verdict.kind == "better"
     # Gini is better when lower: being higher by 0.05 is what must be ruled out.
     assert found["odd", "gini@5"].non_inferiority.margin == (-math.inf, 0.05)
     with pytest.raises(InputError, match="margin must be positive"):
@@ -355,7 +355,7 @@ def test_hardly_any_user_is_answered_with_a_note(n):
     )
     found = few.intervals()
     assert found["coverage@2"].interval.low <= few["coverage@2"] <= found["coverage@2"].interval.high
-    assert any("rough" in note for note in found["gini@2"].notes)
+    assert any("rough" in str(note) for note in found["gini@2"].notes)
 
 
 @pytest.mark.filterwarnings("ignore::recsys.stats.inference_results.ZeroVarianceWarning")
@@ -441,7 +441,7 @@ def test_a_lift_over_hardly_anything_is_unbounded_and_told_in_units():
     row = compare_tables(tables, baseline="base").rows[0]
     assert row.relative > 10
     assert row.relative_interval.high == math.inf
-    assert row.verdict.startswith("better: +0.175 [")
+    assert str(row.verdict).startswith("better: +0.175 [")
 
 
 def test_one_user_proves_nothing_about_the_catalogue():
@@ -451,7 +451,7 @@ def test_one_user_proves_nothing_about_the_catalogue():
         "new": recsys.evaluate({0: [5, 1]}, truth, ["coverage@5"]),
     }
     row = recsys.compare(sides, baseline="old")["new", "coverage@5"]
-    assert row.verdict.startswith("no clear difference")
+    assert row.verdict.kind == "no_difference"
     assert math.isnan(row.p_value)
     assert (row.interval.low, row.interval.high) == (-math.inf, math.inf)
     found = sides["new"].intervals()["coverage@5"].interval
@@ -473,7 +473,7 @@ def test_a_gap_no_user_changes_is_a_gap_and_catalogues_that_differ_are_said():
         "wide": recsys.evaluate(dict.fromkeys(truth, (0,)), truth, ["coverage@1"]),
     }
     found = recsys.compare(sides, baseline="narrow")
-    assert found["wide", "coverage@1"].verdict.startswith("better: +0.5 [")
+    assert str(found["wide", "coverage@1"].verdict).startswith("better: +0.5 [")
     shown = "higher: +0.5 ["  # more coverage is no merit as such
     assert shown in repr(found)
     assert found.to_frame()["verdict"][0].startswith(shown)
@@ -571,9 +571,9 @@ def test_rows_of_the_catalogue_are_corrected_for_folds_as_means_are():
         t = np.mean(gaps) / np.sqrt((1 / 10 + 1 / 4) * np.var(gaps, ddof=1))
         assert row.p_value == pytest.approx(2 * stats.t.sf(abs(t), 9), rel=1e-9)
         assert row.runs.n_users == N
-        assert "variance inflated by n_test / n_train = 0.25" in row.notes
+        assert "variance inflated by n_test / n_train = 0.25" in map(str, row.notes)
     told = recsys.compare(runs, baseline="old", test_over_train=0.5)["new", "coverage@5"]
-    assert "variance inflated by n_test / n_train = 0.5" in told.notes
+    assert "variance inflated by n_test / n_train = 0.5" in map(str, told.notes)
     assert told.standard_error == pytest.approx(
         found["new", "coverage@5"].standard_error * np.sqrt(0.6 / 0.35), rel=1e-12
     )
@@ -598,7 +598,7 @@ def test_a_metric_no_user_counts_for_does_not_take_the_others_intervals_away() -
         warnings.simplefilter("ignore")
         found = recsys.evaluate({1: [2], 2: [3]}, {1: [], 2: []}, ["hit@1", "coverage@1"]).intervals()
     assert math.isnan(found["hit@1"].value)
-    assert found["hit@1"].notes == ("hit@1: no user counts",)
+    assert (*map(str, found["hit@1"].notes),) == ("hit@1: no user counts",)
     assert found["coverage@1"].value == 1.0
 
 
@@ -612,7 +612,7 @@ def test_metrics_that_are_no_paired_differences_are_named_when_left_out() -> Non
     }
     compared = recsys.compare(models)
     assert [row.metric for row in compared] == ["rmse"]
-    assert any(note.startswith("not compared: r2, ") for note in compared.table.notes)
+    assert any(str(note).startswith("not compared: r2, ") for note in compared.table.notes)
 
 
 GRADED = {user: {user: 1 + user % 3} for user in range(60)}
@@ -685,10 +685,10 @@ def test_two_models_that_found_nothing_are_not_called_identical():
         for n in (-1, -5)
     )
     found = recsys.compare({"a": a, "b": b}, "a")
-    assert found["b", "hit@2"].verdict == "both found nothing: the value is 0 for all 40 units"
-    assert found["b", "ild@2"].verdict == "identical in this sample: all 40 units have the same value"
+    assert str(found["b", "hit@2"].verdict) == "both found nothing: the value is 0 for all 40 units"
+    assert str(found["b", "ild@2"].verdict) == "identical in this sample: all 40 units have the same value"
     same = recsys.evaluate({u: [u] for u in truth}, truth, ["hit@1"])
-    assert recsys.compare({"a": same, "b": same})["b", "hit@1"].verdict.startswith("identical")
+    assert recsys.compare({"a": same, "b": same})["b", "hit@1"].verdict.kind == "identical"
 
 
 @pytest.mark.filterwarnings("ignore::recsys.stats.StatisticsWarning")

@@ -15,6 +15,7 @@ import recsys
 from recsys.comparison.history import record
 from recsys.errors import ConventionError, InputError, NotDefinedError
 from recsys.evaluation.cautions import Caution
+from recsys.records.facts import note
 from worlds.metric_values import MARGINALS, correlated, evaluation_of
 
 
@@ -146,8 +147,9 @@ def test_the_comment_does_not_fold_cautions():
 def test_the_comment_mentions_nobody_and_links_nothing(hostile, dangers):
     """Sites that show Markdown link these wherever they stand, whatever is escaped."""
     compared = recsys.gate(better_model(), old_model(), {"hit@1": "1%"})
-    checks = tuple(replace(check, notes=(hostile,)) for check in compared.checks)
-    own = replace(compared, checks=checks, cautions=(Caution("code", hostile, "page"),), notes=(hostile,))
+    said = note("said", text=hostile)
+    checks = tuple(replace(check, notes=(said,)) for check in compared.checks)
+    own = replace(compared, checks=checks, cautions=(Caution("code", hostile, "page"),), notes=(said,))
     comment = own.to_markdown()
     assert "| hit@1 |" in comment
     assert [danger for danger in dangers if danger in comment] == []
@@ -366,12 +368,12 @@ def test_a_second_look_is_noted_and_more_than_planned_is_an_error(tmp_path):
         assert (found.look, found.passed, "look" in str(found)) == (1, True, False)
     second = night(2, folder=tmp_path)
     found = recsys.gate(second, night(2), margins, history=tmp_path)
-    note = "this is look 2 at als-7, and the confidence is that of one. "
-    note += "Plan all looks from the first on (looks=)."
-    assert (found.look, found.passed, found.notes) == (2, True, (note,))
-    assert f"**{note}**" in found.to_markdown()
+    words = "this is look 2 at als-7, and the confidence is that of one. "
+    words += "Plan all looks from the first on (looks=)."
+    assert (found.look, found.passed, *map(str, found.notes)) == (2, True, words)
+    assert f"**{words}**" in found.to_markdown()
     assert found.to_markdown().count("look 2") == 1
-    assert json.loads(found.to_json())["notes"] == [note]
+    assert json.loads(found.to_json())["notes"] == [words]
     planned = recsys.gate(second, night(2), margins, looks=2, history=tmp_path)
     assert (planned.look, planned.notes) == (2, ())
     third = night(3, folder=tmp_path)

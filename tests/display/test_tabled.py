@@ -55,8 +55,8 @@ def test_what_a_comparison_says_is_in_every_form_of_it(models, baseline):
     comparison = recsys.compare(models, baseline, no_worse_than=0.1, rope=0.01)
     grouped, plain = comparison.to_text(), str(comparison)
     for row in comparison:
-        assert row.verdict in grouped
-        assert row.verdict in plain
+        assert str(row.verdict) in grouped
+        assert str(row.verdict) in plain
         assert f"{row.value:.4f}" in grouped
         assert f"{row.baseline_value:.4f}" in grouped
     assert "d_z: the mean difference in standard deviations of the differences" in plain

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import recsys
 from recsys.display.text_tables import fitted, text_page, text_table
+from recsys.records.facts import Verdict
 
 CELL = st.text("ab \n_|/-é映\u0301", max_size=60)
 NUMBER = st.floats(-1e6, 1e6) | st.integers(-(10**6), 10**6)
@@ -64,10 +65,12 @@ def test_notes_are_worded_and_broken_between_words():
 
 
 def test_a_verdict_has_the_colour_of_its_word():
-    columns = {"verdict": ["better: +1%", "worse: -1%", "higher: +1%"]}
+    verdicts = [Verdict(kind, "hit@1") for kind in ("better", "worse", "no_worse", "higher", "not_settled")]
+    codes = [32, 31, 32, 2, 2, 2]
     with fitted(80, colour=True):
-        _, _, *lines = text_table(columns).split("\n")
-    assert lines == ["\x1b[32mbetter: +1%\x1b[0m", "\x1b[31mworse: -1%\x1b[0m", "\x1b[2mhigher: +1%\x1b[0m"]
+        _, _, *lines = text_table({"verdict": [*verdicts, "baseline"]}).split("\n")
+    words = [*map(str, verdicts), "baseline"]
+    assert lines == [f"\x1b[{code}m{word}\x1b[0m" for code, word in zip(codes, words, strict=True)]
 
 
 def test_wide_signs_keep_columns_apart():

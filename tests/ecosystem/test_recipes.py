@@ -22,7 +22,7 @@ def test_a_lightgbm_ranker_beats_its_first_stage(recipe):
     pytest.importorskip("lightgbm")
     compared = recipe("lightgbm_ranker")
     for metric in ("ndcg@10", "recall@10"):
-        assert compared["ranker", metric].verdict.startswith("better: ")
+        assert str(compared["ranker", metric].verdict).startswith("better: ")
 
 
 def test_recbole_reports_the_same_numbers(recipe, monkeypatch):

@@ -322,7 +322,7 @@ def test_models_are_compared_on_pooled_and_on_user_metrics():
     assert [row.metric for row in found] == ["mse", "rmse", "mae", "user_rmse", "user_mae"]
     for row in found:
         assert row.value == pytest.approx(bad[row.metric], rel=1e-9)
-        assert row.verdict.startswith("worse")
+        assert row.verdict.kind == "worse"
     with pytest.raises(NotDefinedError, match="neither more nor less"):
         recsys.compare({"good": good, "bad": bad}, metrics=["bias"])
     with pytest.raises(NotDefinedError, match="user_r2"):

@@ -283,7 +283,7 @@ def test_models_may_list_different_users(world):
     full = {n: recsys.evaluate(one, truth, ["recall@10"])["recall@10"] for n, one in lists.items()}
     (leg,) = recsys.race(lists, truth, ["recall@10"]).legs
     assert leg.interval.low <= full["all"] - full["some"] <= leg.interval.high
-    assert leg.verdict == "better"
+    assert leg.verdict.kind == "better"
 
 
 @pytest.mark.slow
@@ -305,7 +305,7 @@ def test_the_winner_is_rarely_wrong() -> None:
             conventions={"duplicates": "first"},
         )
         # The means over all users are equal by construction.
-        wrong += any(leg.verdict != "not settled" for leg in found.legs)
+        wrong += any(leg.verdict.kind != "not_settled" for leg in found.legs)
     assert wrong / worlds <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / worlds)
 
 

@@ -110,7 +110,7 @@ def test_the_error_is_the_jackknifes_and_the_degrees_of_freedom_satterthwaites()
     found = mean_interval(cases, clusters=clusters)
     jackknife = np.sqrt((n - 1) / n * ((np.array(left_out) - cases.mean()) ** 2).sum())
     assert found.standard_error == pytest.approx(jackknife, rel=1e-10)
-    assert "as on 13 of equal weight" in found.notes[0]
+    assert "as on 13 of equal weight" in str(found.notes[0])
 
 
 @pytest.mark.parametrize("weight", [1.0, 3.0])
@@ -163,7 +163,7 @@ def test_own_arrays_without_bounds() -> None:
         open_ended = mean_interval([7.0, 8.0, *[0.0] * 28], bounds=(0, np.inf))
     assert 0 < open_ended.interval.low < open_ended.value
     assert open_ended.interval.high == np.inf
-    assert "no upper end, because no greatest value is known" in open_ended.notes[0]
+    assert "no upper end, because no greatest value is known" in str(open_ended.notes[0])
 
 
 def test_the_interval_of_a_statistic_is_no_silent_point() -> None:

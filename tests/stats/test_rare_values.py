@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import beta, binomtest
 
+from recsys.records.facts import note
 from recsys.stats import rare_values
 from recsys.stats.moments import Moments
 from recsys.stats.rare_values import (
     FEW,
     BoundedSample,
     count_differing,
-    few_differ_words,
     mean_bounds,
     mean_p,
     units_needed,
@@ -255,7 +255,8 @@ def test_how_many_more_are_needed() -> None:
     wins = zeros_and(1000, 1.0, 1.0, 1.0)
     needed = units_needed(wins, 0.0, -1.0, 1.0)
     assert needed == 2000
-    assert few_differ_words(3, 1000, needed).endswith("about 1,000 more like these would be needed")
+    few = note("few_differ", n_differing=3, n=1000, needed=needed)
+    assert str(few) == "3 of 1,000 users differ; about 1,000 more like these would be needed"
     assert units_needed(zeros_and(100, 1.0, -1.0), 0.0, -1.0, 1.0) is None
     # All ties: the rule of three reaches a margin of 0.01 of a range of 1 at 299 users.
     assert units_needed(np.zeros(30), -0.01, -1.0, 1.0, "greater") == pytest.approx(302, abs=3)

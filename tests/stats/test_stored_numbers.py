@@ -22,6 +22,7 @@ import pytest
 
 from recsys.errors import RecsysError
 from recsys.records.arrays import PerCase
+from recsys.records.facts import Note, Verdict
 from recsys.stats.change_points import change_points
 from recsys.stats.comparison_table import Options
 from recsys.stats.effects import (
@@ -242,7 +243,8 @@ def flat(found: Any) -> list[float]:
     """Every number in a result, its parts in their order; texts as their length."""
     if isinstance(found, bool | int | float | np.generic):
         return [float(found)]
-    if isinstance(found, str):
+    if isinstance(found, str | Note | Verdict):
+        found = str(found)
         return [float(len(found))]
     if found is None:
         return [math.nan]

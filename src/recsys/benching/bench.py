@@ -50,7 +50,7 @@ from recsys.records.arrays import Interactions, Lists, cached_property
 from recsys.records.checks import check_choices, check_seed, is_number, is_whole
 from recsys.report.decision import Decision, decide
 from recsys.report.methods import Methods, MethodsFacts
-from recsys.report.report_data import ReportData, gather_report_data, verdict_word
+from recsys.report.report_data import ReportData, gather_report_data
 from recsys.stats.inference_results import notes_only
 
 __all__ = ["Bench", "bench"]
@@ -248,7 +248,7 @@ class Bench(Reported):
             columns["runs"] = list(map(len, self.runs.values()))
         rows = [data.rows.get((model, self.best, self.headline)) for model in self.runs]
         columns[f"against {self.best}"] = [
-            f"{verdict_word(row)}{f' {row.relative:+.0%}' if math.isfinite(row.relative) else ''}"
+            f"{row.verdict.word}{f' {row.relative:+.0%}' if math.isfinite(row.relative) else ''}"
             if row
             else ""
             for row in rows

@@ -18,7 +18,6 @@ import numpy as np
 from recsys.comparison.row_pieces import (
     check_rows,
     folder_of,
-    in_memory_note,
     loaded,
     row_pieces,
     why_in_memory,
@@ -31,6 +30,7 @@ from recsys.evaluation.results import Evaluation, Reported
 from recsys.evaluation.uncertainty import estimate, group_jackknife, mean_column, needs_jackknife
 from recsys.metrics.registry import Request, check_same_decisions, parse_all
 from recsys.records.arrays import PerCase, cached_property
+from recsys.records.facts import Note, note
 from recsys.records.json_values import json_rows
 from recsys.stats.comparison_table import (
     ComparisonTable,
@@ -241,8 +241,8 @@ class Comparison(Reported, Sequence[Row]):
         """The metrics, each but the headline with the word that it is secondary."""
         return [metric if metric == self.headline else f"{metric} (secondary)" for metric in metrics]
 
-    def _footnotes(self) -> list[str]:
-        return [*footnotes(self.table), *map(str, self.cautions)]
+    def _footnotes(self) -> list[object]:
+        return [*footnotes(self.table), *self.cautions]
 
 
 def compare(
@@ -349,10 +349,8 @@ def compare_results(
     notes = (*table.notes, *_notes(runs, named=metrics is not None), *empty_margins)
     finds = {str(r) for r in requests if r.metric.population == "relevant" and r.metric.better == "higher"}
     rows = tuple(
-        replace(row, verdict=f"both found nothing: the value is 0 for all {row.n_units} units")
-        if row.metric in finds
-        and not (row.value or row.baseline_value)
-        and row.verdict.startswith("identical")
+        replace(row, verdict=replace(row.verdict, kind="nothing_found"))
+        if row.metric in finds and not (row.value or row.baseline_value) and row.verdict.kind == "identical"
         else row
         for row in table.rows
     )
@@ -361,7 +359,7 @@ def compare_results(
     return Comparison(table, runs, silenced=silenced_codes(cautions))
 
 
-def _margin_notes(old: Sequence[Evaluation], requests: Sequence[Request], options: Options) -> list[str]:
+def _margin_notes(old: Sequence[Evaluation], requests: Sequence[Request], options: Options) -> list[Note]:
     """A note on each metric of which no model can fail a margin; an error if that is so for all metrics."""
     notes = []
     margins = {"margin": options.margin, "no_worse_than": options.no_worse_than}
@@ -372,7 +370,7 @@ def _margin_notes(old: Sequence[Evaluation], requests: Sequence[Request], option
             str(request): [why_no_demand(margin, request, e, old) for e in old] for request in requests
         }
         found = [
-            f"{name}={margin:g} asks nothing of {metric}: {why[0]}"
+            note("empty_margin", option=name, margin=margin, metric=metric, why=why[0])
             for metric, why in reasons.items()
             if all(why)
         ]
@@ -404,7 +402,7 @@ def _compare_rows(
         for name, model_runs in runs.items()
     }
     ranges = value_ranges(requests, everything)
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     if any(folder_of(e) is not None for e in everything):
         reason = _why_in_memory(runs, options)
         if not reason:
@@ -425,7 +423,7 @@ def _compare_rows(
                 )
             except NoRowsError:
                 reason = "few users make up the differences, among many different values"
-        notes = (in_memory_note(reason),)
+        notes = (note("in_memory", reason=reason),)
     table = compare_tables(
         {name: [mean_columns(e, requests) for e in model_runs] for name, model_runs in runs.items()},
         baseline=baseline,
@@ -461,20 +459,16 @@ def _why_in_memory(runs: Mapping[str, list[Evaluation]], options: Options) -> st
     return why_in_memory(results)
 
 
-def _notes(runs: Mapping[str, list[Evaluation]], *, named: bool) -> Iterator[str]:
+def _notes(runs: Mapping[str, list[Evaluation]], *, named: bool) -> Iterator[Note]:
     """What a reader must know besides the table: other aggregates, early stops, metrics without pairs."""
     yield from aggregate_notes(e for model_runs in runs.values() for e in model_runs)
-    early = ", ".join(stopped_early(runs))
+    early = stopped_early(runs)
     if early:
-        text = (
-            f"{early} stopped early (stop_when, race): p-values and intervals here take the number of users "
-            "for fixed beforehand; go by what the stop itself says"
-        )
-        yield caution(StoppedWarning, text)
+        yield caution(StoppedWarning, "stopped_models", models=early)
     first, *others = [e for model_runs in runs.values() for e in model_runs]
     for request in () if named else first.requests:
         if request.metric.unpaired and all(str(request) in e.overall for e in others):
-            yield f"not compared: {request}, {request.metric.unpaired}"
+            yield note("not_compared", metric=str(request), why=request.metric.unpaired)
 
 
 def means_of(requests: Sequence[Request]) -> list[Request]:
@@ -482,11 +476,11 @@ def means_of(requests: Sequence[Request]) -> list[Request]:
     return [replace(request, aggregate=None) for request in requests]
 
 
-def aggregate_notes(results: Iterable[Evaluation]) -> Iterator[str]:
+def aggregate_notes(results: Iterable[Evaluation]) -> Iterator[Note]:
     """A note if results state another number than the means that are compared."""
     stated = dict.fromkeys(result.aggregate.words for result in results if result.aggregate is not None)
     if stated:
-        yield f"means over users are compared; results state the {' or the '.join(stated)}"
+        yield note("other_aggregate", stated=[*stated])
 
 
 def stopped_early(runs: Mapping[str, Sequence[Evaluation]]) -> list[str]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from numbers import Real
 from pathlib import Path
@@ -33,7 +33,6 @@ from recsys.comparison.history import earlier_looks
 from recsys.comparison.row_pieces import (
     check_rows,
     folder_of,
-    in_memory_note,
     loaded,
     row_pieces,
     why_in_memory,
@@ -41,6 +40,7 @@ from recsys.comparison.row_pieces import (
 from recsys.display.markup import markdown_table, markdown_text
 from recsys.display.number_words import count_with_noun
 from recsys.display.tabled import Tabled
+from recsys.display.words import PLAN_LOOKS, look_words, merged
 from recsys.errors import InputError, NoRowsError, NotDefinedError
 from recsys.evaluation.asked import refuse_other_question
 from recsys.evaluation.cautions import Caution, comparison_cautions
@@ -48,9 +48,9 @@ from recsys.evaluation.results import Evaluation
 from recsys.evaluation.uncertainty import group_jackknife, needs_jackknife
 from recsys.metrics.registry import Request, check_same_decisions
 from recsys.records.checks import is_whole
+from recsys.records.facts import Note, Verdict, note
 from recsys.records.json_values import json_value
-from recsys.stats.comparison_table import merge_notes
-from recsys.stats.inference_results import check_confidence, format_p, notes_only, t_ratio, t_tail
+from recsys.stats.inference_results import check_confidence, notes_only, t_ratio, t_tail
 from recsys.stats.paired_sums import Paired, SumsOfPieces
 from recsys.stats.paired_tests import bounded_mean_test, paired_t
 from recsys.stats.pairing import Aligned, Differences, align
@@ -75,7 +75,7 @@ class GateCheck:
     p_value: float
     users: int
     passed: bool
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     @property
     def limit(self) -> str:
@@ -90,13 +90,10 @@ class GateCheck:
         return f"{self.bound:+.2%}" if self.relative else f"{self.bound:+.4g}"
 
     @property
-    def words(self) -> str:
-        """The verdict on this metric."""
-        if self.passed:
-            how = "better" if self.margin == 0 else f"no worse than {self.limit}"
-            return f"shown to be {how}: at least {self.least}"
-        claim = "that it is better" if self.margin == 0 else f"that it is no worse than {self.limit}"
-        return f"not shown {claim}: it may be {self.least}"
+    def verdict(self) -> Verdict:
+        """Whether the metric is shown to be better, or no worse by more than the margin."""
+        numbers = {"limit": None if self.margin == 0 else self.limit, "least": self.least}
+        return Verdict("shown" if self.passed else "not_shown", self.metric, numbers)
 
     @property
     def advice(self) -> str:
@@ -121,7 +118,7 @@ class Gate(Tabled):
 
     checks: tuple[GateCheck, ...]
     confidence: float
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     cautions: tuple[Caution, ...] = ()
     looks: int = 1
     look: int = 1
@@ -143,7 +140,7 @@ class Gate(Tabled):
         said = ["Every metric passes. Nothing has to be done."]
         if not self.passed:
             said = [
-                f"- **{markdown_text(c.metric)}**: {markdown_text(c.words)}. {c.advice}"
+                f"- **{markdown_text(c.metric)}**: {markdown_text(c.verdict)}. {c.advice}"
                 for c in self.checks
                 if not c.passed
             ]
@@ -157,14 +154,13 @@ class Gate(Tabled):
             "needed": ["above 0" if c.margin == 0 else f"above -{c.limit}" for c in self.checks],
             "": cells[""],
         }
-        # A look that was not planned comes first among the notes.
-        cautions = [*self.notes[: self.look > self.looks], *map(str, self.cautions)]
-        notes = [note for note in self._footnotes()[1:] if note not in cautions]
+        late = [one for one in self.notes if one.code == "unplanned_look"]
+        notes = self._tested([one for one in self.notes if one not in late])
         lines = [
             f"### Recommendation quality: {'passed' if self.passed else 'FAILED'}",
             *("", *said),
             *("", markdown_table(columns)),
-            *(f"\n**{markdown_text(caution)}**" for caution in cautions),
+            *(f"\n**{markdown_text(caution)}**" for caution in (*late, *self.cautions)),
             *("", "<details><summary>How this was tested</summary>", ""),
             *(f"- {markdown_text(note)}" for note in notes),
             *("", "</details>"),
@@ -177,8 +173,8 @@ class Gate(Tabled):
             "confidence": self.confidence,
             "looks": self.looks,
             "look": self.look,
-            "checks": [json_value(asdict(check)) for check in self.checks],
-            "notes": list(self.notes),
+            "checks": [json_value({**vars(c), "notes": [*map(str, c.notes)]}) for c in self.checks],
+            "notes": [*map(str, self.notes)],
             "cautions": [one._asdict() for one in self.cautions],
         }
 
@@ -188,23 +184,25 @@ class Gate(Tabled):
             "new": [c.value for c in self.checks],
             "against": [c.against for c in self.checks],
             "change": [f"{c.change:+.2%}" if math.isfinite(c.change) else "n/a" for c in self.checks],
-            "verdict": [c.words for c in self.checks],
-            "": ["pass" if c.passed else "FAIL" for c in self.checks],
+            "verdict": [c.verdict for c in self.checks],
+            "": [Verdict("passed" if c.passed else "failed", c.metric) for c in self.checks],
         }
 
-    def _footnotes(self) -> list[str]:
+    def _footnotes(self) -> list[object]:
+        return ["passed" if self.passed else "FAILED", *self._tested(self.notes), *self.cautions]
+
+    def _tested(self, notes: Iterable[Note]) -> list[str]:
+        """How it was tested, and these notes."""
         users = sorted({c.users for c in self.checks})
         users_text = (f"{users[0]:,} to " if len(users) > 1 else "") + count_with_noun(
             users[-1], "user|users"
         )
         planned = f", {100 * self.confidence:.4g}% over {self.looks} planned looks" if self.looks > 1 else ""
         return [
-            "passed" if self.passed else "FAILED",
             f"{users_text}, paired by id; one-sided bounds of {self._bound_confidence} confidence{planned}",
             "every metric must pass, so none is corrected for the others",
-            *self.notes,
-            *merge_notes((c.metric, f"{c.metric}: {note}") for c in self.checks for note in c.notes),
-            *map(str, self.cautions),
+            *map(str, notes),
+            *merged(note.about(c.metric) for c in self.checks for note in c.notes),
         ]
 
 
@@ -291,32 +289,34 @@ def gate(
     notes += aggregate_notes(sides.values())
     early = stopped_early({"the new result": [result], "the one it is compared with": [other]})
     if early:
-        how = "stopped early, and the bounds take the number of users for fixed beforehand"
-        notes.append(f"{' and '.join(early)} {how}")
+        notes.append(note("stopped_results", models=early))
     cautions = comparison_cautions({"the old result": [other], "the new one": [result]}, demands)
     in_order = tuple(by_name[name] for name in demands)
-    return Gate(in_order, confidence, tuple(filter(None, [late, *notes])), cautions, planned, look)
+    return Gate(in_order, confidence, (*late, *notes), cautions, planned, look)
 
 
-def _find_look(new: Evaluation, history: str | Path | None, looks: int | None) -> tuple[int, str]:
+def _find_look(
+    new: Evaluation, history: str | Path | None, looks: int | None
+) -> tuple[int, tuple[Note, ...]]:
     """Which look at a candidate this is, and a note if none was planned after the first."""
     if looks is not None and not is_whole(looks, 1):
         raise InputError(f"looks={looks!r} is not a number of looks.", hint="Such as 14, for two weeks.")
     look = 1 if history is None else earlier_looks(new, history) + 1
-    words = f"this is look {look} at {new.name}, and the confidence is that of {looks or 'one'}"
-    hint = "Plan all looks from the first on (looks=)."
-    if looks is not None and look > looks:
-        raise InputError(f"{words}.", hint=hint)
-    return look, f"{words}. {hint}" if look > (looks or 1) else ""
+    if look <= (looks or 1):
+        return look, ()
+    facts = {"look": look, "name": new.name, "planned": looks or "one"}
+    if looks is not None:
+        raise InputError(f"{look_words(**facts)}.", hint=PLAN_LOOKS)
+    return look, (note("unplanned_look", **facts),)
 
 
 def _check_rows(
     results: Mapping[str, Evaluation],
     demands: Mapping[str, _Demand],
     ranges: Mapping[str, tuple[float, float]],
-) -> tuple[tuple[GateCheck, ...], list[str]]:
+) -> tuple[tuple[GateCheck, ...], list[Note]]:
     """The checks, of sums over pieces if all rows lie in folders, and notes on the rows."""
-    requests, notes = [demand.request for demand in demands.values()], []
+    requests, notes = [demand.request for demand in demands.values()], list[Note]()
     if any(folder_of(side) is not None for side in results.values()):
         reason = why_in_memory(results)
         if not reason:
@@ -325,10 +325,10 @@ def _check_rows(
             except NoRowsError:
                 reason = "large losses are rare, among many different values"
             else:
-                return checks, [missing]
-        notes = [in_memory_note(reason)]
+                return checks, [*missing]
+        notes = [note("in_memory", reason=reason)]
     checks, missing = _check_metrics(_PairsInMemory(results, requests), demands, ranges)
-    return checks, [missing, *notes]
+    return checks, [*missing, *notes]
 
 
 class _PairsInMemory:
@@ -357,8 +357,8 @@ class _PairsInMemory:
             )
             yield name, averaged, others[0] if others else averaged
 
-    def note(self) -> str:
-        return self._aligned.note()
+    def notes(self) -> tuple[Note, ...]:
+        return self._aligned.notes()
 
 
 class _SummedPairs:
@@ -368,7 +368,7 @@ class _SummedPairs:
         self._pieces = row_pieces(results, requests)
         self._centres = {side: e.overall for side, e in results.items()}
         self._has_terms = [str(r) for r in requests if str(r) in results["new"].partial.terms]
-        self._missing = ""
+        self._missing: tuple[Note, ...] = ()
 
     def pairs(self, sides: Mapping[str, MakePair]) -> Iterator[tuple[str, Paired, Paired]]:
         def changed(
@@ -388,12 +388,12 @@ class _SummedPairs:
 
         triples = [("new", "old", name) for name in sides]
         sums = SumsOfPieces(pieces, triples, changed(self._centres, sides), self._has_terms)
-        self._missing = sums.note()
+        self._missing = sums.notes()
         sums.look_again()
         for triple in triples:
             yield triple[2], sums.values[triple], sums.counted[triple]
 
-    def note(self) -> str:
+    def notes(self) -> tuple[Note, ...]:
         return self._missing
 
 
@@ -470,7 +470,7 @@ def _check_metrics(
     rows: _PairsInMemory | _SummedPairs,
     demands: Mapping[str, _Demand],
     ranges: Mapping[str, tuple[float, float]],
-) -> tuple[tuple[GateCheck, ...], str]:
+) -> tuple[tuple[GateCheck, ...], tuple[Note, ...]]:
     """All metrics against their margins, and a note on users that one of the results lacks."""
     means: dict[str, _Means] = {}
     for name, pairs, counted in rows.pairs({name: demand.sides for name, demand in demands.items()}):
@@ -483,7 +483,7 @@ def _check_metrics(
         _check_metric(shifted, demands[name], means[name], ranges[name])
         for name, shifted, _ in rows.pairs(moved)
     ]
-    return tuple(checks), rows.note()
+    return tuple(checks), rows.notes()
 
 
 def _check_metric(shifted: Paired, demand: _Demand, means: _Means, bounds: tuple[float, float]) -> GateCheck:
@@ -504,17 +504,15 @@ def _check_metric(shifted: Paired, demand: _Demand, means: _Means, bounds: tuple
     share_of_range = width / (high - low)
     needed = math.log(1.0 - confidence) / math.log1p(-share_of_range) if 1e-300 < share_of_range < 1 else 0.0
     if needed > means.users and not passed:
-        users = count_with_noun(means.users, "user|users")
-        words = f"{demand.limit} is too narrow a margin for {users}: even identical lists need"
-        notes = (f"{words} {math.ceil(needed):,}", *notes)
+        narrow = note("narrow_margin", limit=demand.limit, n=means.users, needed=math.ceil(needed))
+        notes = (narrow, *notes)
     if (
         margin == 0
         and not passed
         and (p := shifted.flips.p_value()) < 1 - confidence
         and means.difference > 0
     ):
-        words = "compare calls it better by a test of these users"
-        notes += (f"{words} ({format_p(p, 'none')}); a gate also allows for losses that none of them had",)
+        notes += (note("better_in_compare", p=p),)
     check = demand.check(
         (means.base + means.difference, means.base, means.difference),
         math.nan if test.interval is None else test.interval.low,

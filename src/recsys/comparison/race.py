@@ -30,6 +30,7 @@ from recsys.evaluation.stopping import (
 )
 from recsys.inputs import read_interactions
 from recsys.metrics.registry import Metrics
+from recsys.records.facts import Kind, Verdict
 from recsys.stats.inference_results import Interval
 from recsys.stats.sequential import ConfidenceSequence
 
@@ -48,7 +49,7 @@ class Leg:
     difference: float
     interval: Interval
     n_users: int
-    verdict: str
+    verdict: Verdict
 
 
 @dataclass(eq=False, repr=False)
@@ -104,7 +105,7 @@ class Race(Tabled, Mapping[str, Evaluation]):
             "verdict": [leg.verdict for leg in self.legs],
         }
 
-    def _footnotes(self) -> list[str]:
+    def _footnotes(self) -> list[object]:
         winners = [f"{metric}: {name or 'no clear winner'}" for metric, name in self.winner.items()]
         methods = ", ".join(dict.fromkeys(leg.interval.method for leg in self.legs))
         seen = ", ".join(f"{name} {n:,}" for name, n in self.n_seen.items())
@@ -117,7 +118,7 @@ class Race(Tabled, Mapping[str, Evaluation]):
             f"{self.share_saved:.1%} of the work saved: {seen} of {self.n_total:,} users",
             f"{count_with_noun(len(self.legs), 'difference|differences')} watched by {methods}; {guarantee}",
             *format_unlimited(self.unlimited),
-            *map(str, comparison_cautions(models, self.winner, _BY_DESIGN)),
+            *comparison_cautions(models, self.winner, _BY_DESIGN),
         ]
 
 
@@ -286,6 +287,6 @@ class _RaceState:
         out = []
         for key, sequence in self.sequences.items():
             best = self.ahead(key)
-            verdict = "not settled" if best is None else "better" if best == key[0] else "worse"
-            out.append(Leg(*key, sequence.mean, sequence.interval, sequence.n_seen, verdict))
+            kind: Kind = "not_settled" if best is None else "better" if best == key[0] else "worse"
+            out.append(Leg(*key, sequence.mean, sequence.interval, sequence.n_seen, Verdict(kind, key[2])))
         return tuple(out)

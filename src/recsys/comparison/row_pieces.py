@@ -56,11 +56,6 @@ def why_in_memory(results: Mapping[str, Evaluation]) -> str:
     return ""
 
 
-def in_memory_note(reason: str) -> str:
-    """What a table says about rows of folders that were read into memory."""
-    return f"the values per user were read into memory: {reason}"
-
-
 @dataclass(frozen=True, eq=False)
 class RowPieces:
     """The values of folders piece by piece, of the metrics that it is called with; see `row_pieces`."""

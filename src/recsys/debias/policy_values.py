@@ -19,6 +19,7 @@ from recsys.errors import ColumnError, InputError, UnknownNameError
 from recsys.inputs.frames import as_frame, encode_column
 from recsys.records.arrays import Array, Float, Ids
 from recsys.records.checks import check_choices, is_number, is_whole, to_floats
+from recsys.records.facts import Note, note
 from recsys.stats.inference_results import Estimate, Interval, notes_only, t_interval
 from recsys.stats.intervals import Method, mean_interval, ratio_interval
 from recsys.stats.rare_values import FEW, mean_bounds
@@ -145,7 +146,7 @@ def off_policy(
             interval = replace(
                 interval, low=min(interval.low, estimate.value), high=max(interval.high, estimate.value)
             )
-            notes = (rewards.words(few),) if name in few else estimate.notes
+            notes = (rewards.note(few),) if name in few else estimate.notes
             estimates["reward", name] = replace(estimate, interval=interval, notes=notes)
     return Debiased(estimates, diagnostics, notes=_notes(rows, target, w))
 
@@ -190,19 +191,19 @@ class _Rewards:
             values, low, high, confidence, weights=unit_weights if np.ptp(unit_weights) else None
         )
 
-    def words(self, effective: Mapping[str, float]) -> str:
+    def note(self, effective: Mapping[str, float]) -> Note:
         """That few rewards decide these estimates, and what their intervals assume."""
         worth = min(effective.values())
-        words = f"{self.n_unusual:,} of {len(self.excess):,} decisions had a reward other than {self.usual:g}"
-        if worth < 0.9 * self.n_unusual:
-            words += f", worth {worth:.0f} of equal weight"
-        words += (
-            f": the intervals of {', '.join(effective)} allow for rewards that were not seen, if all lie "
-            f"between {self.least:g} and {self.most:g}"
+        return note(
+            "few_rewards",
+            n_unusual=self.n_unusual,
+            n=len(self.excess),
+            usual=self.usual,
+            worth=worth if worth < 0.9 * self.n_unusual else None,
+            estimators=[*effective],
+            bounds=(self.least, self.most),
+            most_in_cluster=self.most_in_unit + 1 if self.clustered else None,
         )
-        if self.clustered:
-            words += f" and no cluster has more than {self.most_in_unit + 1} of them"
-        return words
 
 
 def _table_weights(rows: Log, target: _Policy) -> Float:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from recsys.display.tabled import Tabled
+from recsys.display.words import merged
 from recsys.errors import ColumnError, InputError, UnknownNameError
 from recsys.inputs import read_interactions
 from recsys.inputs.frames import as_frame, encode_column, find_columns
@@ -235,7 +236,7 @@ class Debiased(Tabled):
     ) -> None:
         self.estimates = dict(estimates)
         self.diagnostics = diagnostics
-        self.notes = (*notes, *dict.fromkeys(note for e in self.estimates.values() for note in e.notes))
+        self.notes = (*notes, *merged(note for e in self.estimates.values() for note in e.notes))
         self.counts = dict(counts or {})
 
     def __getitem__(self, key: str | tuple[str, str]) -> Any:

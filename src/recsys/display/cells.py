@@ -20,11 +20,8 @@ class Colours(NamedTuple):
     page: str
 
 
-_GOOD, _BAD, _NEITHER = Colours(32, "#238a4b"), Colours(31, "#d64545"), Colours(2, "#808080")
-_VERDICT_COLOURS = {  # by what a verdict begins with
-    "better": _GOOD, "equivalent": _GOOD, "not worse": _GOOD, "shown": _GOOD, "pass": _GOOD,
-    "worse": _BAD, "not shown": _BAD, "FAIL": _BAD,
-}  # fmt: skip
+VERDICTS = ("verdict", "")  # the columns of verdicts
+_COLOURS = {"good": Colours(32, "#238a4b"), "bad": Colours(31, "#d64545"), "neither": Colours(2, "#808080")}
 
 
 def format_cell(value: Any) -> str:
@@ -53,8 +50,6 @@ def is_numeric(values: Sequence[Any]) -> bool:
     return all(isinstance(v, int | float | np.number) for v in numbers) and bool(numbers or not values)
 
 
-def verdict_colours(verdict: str) -> Colours:
-    """The colours of a verdict, by what it begins with."""
-    return next(
-        (colours for start, colours in _VERDICT_COLOURS.items() if verdict.startswith(start)), _NEITHER
-    )
+def verdict_colours(verdict: object) -> Colours:
+    """The colours of a verdict; another cell of its column is neither good nor bad."""
+    return _COLOURS[getattr(verdict, "tone", "neither")]

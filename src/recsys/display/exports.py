@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from recsys.display.cells import VERDICTS
 from recsys.errors import UnknownNameError, needs_extra
 
 KINDS = ("pandas", "polars", "arrow")
@@ -17,11 +18,12 @@ _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
 def frame_of(columns: Mapping[str, Any], kind: str) -> Any:
-    """The columns as a table of the library `kind`."""
+    """The columns as a table of the library `kind`, verdicts as text."""
+    columns = {n: [*map(str, c)] if n in VERDICTS else c for n, c in columns.items()}
     if kind == "pandas":
         import pandas as pd
 
-        return pd.DataFrame(dict(columns))
+        return pd.DataFrame(columns)
     plain = {
         n: c.tolist() if isinstance(c, np.ndarray) and c.dtype == object else c for n, c in columns.items()
     }

@@ -10,10 +10,13 @@ from recsys.display.cells import Columns, format_cell, is_numeric, printable, ve
 from recsys.display.number_words import count_with_noun
 
 
-def notebook_table(columns: Columns, notes: Sequence[str], *, sections: Sequence[str] | None = None) -> str:
+def notebook_table(
+    columns: Columns, notes: Sequence[object], *, sections: Sequence[str] | None = None
+) -> str:
     """A table for notebooks, light or dark; everything in it is escaped.
 
-    Only the first of the `sections` and the notes that say what was counted are open, the others fold.
+    Only the first of the `sections` and the notes that say what was counted are open, the others fold; notes
+    that are records stay open, too.
     """
     right = {name for name, values in columns.items() if is_numeric(values)}
     heads = "".join(_html_cell("th", name, name, right) for name in columns)
@@ -37,8 +40,8 @@ def notebook_table(columns: Columns, notes: Sequence[str], *, sections: Sequence
         else:
             words = html.escape(_outcomes(columns, own))
             parts.append(f"<details><summary><b>{name}</b> {words}</summary>{body}</details>")
-    lines = [f"<div><small>{html.escape(printable(note))}</small></div>" for note in notes]
-    more = [n for n, note in enumerate(notes) if n > 1 and not note.startswith("caution: ")]
+    lines = [f"<div><small>{html.escape(printable(str(note)))}</small></div>" for note in notes]
+    more = [n for n, note in enumerate(notes) if n > 1 and isinstance(note, str)]
     if len(more) > 2:
         count = count_with_noun(len(more), "more note|notes")
         folded = "".join(lines[n] for n in more)
@@ -61,9 +64,9 @@ def _outcomes(columns: Columns, rows: Sequence[int]) -> str:
     others = columns.get("baseline")
     said: list[str] = []
     for row in rows if verdicts else ():
-        word = format_cell(verdicts[row]).partition(":")[0]
+        word = getattr(verdicts[row], "word", None)
         against = "" if others is None else f" against {format_cell(others[row])}"
-        said += [] if word == "baseline" else [f"{format_cell(names[row])}{against} {word}"]
+        said += [] if word is None else [f"{format_cell(names[row])}{against} {word}"]
     return ", ".join(said)
 
 
@@ -74,8 +77,8 @@ def _html_cell(tag: str, column: str, value: Any, right: set[str]) -> str:
     if tag == "th":
         style += ";border-bottom:1px solid rgba(128,128,128,.6)"
     elif column == "verdict":
-        word, colon, rest = cell.partition(":")
-        cell = f'<b style="color:{verdict_colours(word).page}">{word}</b>{colon}{rest}'
+        word = html.escape(getattr(value, "word", str(value)))
+        cell = f'<b style="color:{verdict_colours(value).page}">{word}</b>{cell[len(word) :]}'
     elif column == "95% interval":
         style += ";white-space:nowrap;opacity:.75"
     return f'<{tag} style="{style}">{cell}</{tag}>'

@@ -22,8 +22,8 @@ class Tabled(ABC):
         """The columns of the table."""
 
     @abstractmethod
-    def _footnotes(self) -> Sequence[str]:
-        """The notes below the table."""
+    def _footnotes(self) -> Sequence[object]:
+        """The notes below the table: texts, and records that a reader must not miss."""
 
     def _printed(self) -> tuple[Columns, Sequence[str], Sequence[str] | None]:
         """The table as it is printed, the notes, and the heading that each row stands under, if any."""

@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from itertools import zip_longest
 from typing import NamedTuple
 
-from recsys.display.cells import Columns, format_cell, is_numeric, printable, verdict_colours
+from recsys.display.cells import VERDICTS, Columns, format_cell, is_numeric, printable, verdict_colours
 
 # Where a cell may break its line: at blanks, after a slash, bar or underscore; an interval, a p-value and an
 # effect with its name stay together.
@@ -61,16 +61,16 @@ def fitted(width: int | None, *, colour: bool = False, wording: Callable[[str], 
         _SCREEN.reset(token)
 
 
-def text_page(columns: Columns, notes: Iterable[str], *, sections: Sequence[str] | None = None) -> str:
+def text_page(columns: Columns, notes: Iterable[object], *, sections: Sequence[str] | None = None) -> str:
     """A table with notes below it, as text."""
     return "\n".join([text_table(columns, sections=sections), "", *map(note_text, notes)])
 
 
-def note_text(note: str, *, indent: str = "", width: int | None = None) -> str:
+def note_text(note: object, *, indent: str = "", width: int | None = None) -> str:
     """A note as lines of at most this width, and that of the screen; what goes on is indented further."""
     limit, _, wording = _SCREEN.get()
     limit = width if limit is None else limit if width is None else min(limit, width)
-    lines = [indent + printable(line) for line in wording(note).split("\n")]
+    lines = [indent + printable(line) for line in wording(str(note)).split("\n")]
     if limit is not None:
         broken = [_break_line(line, limit, _WORD, indent=f"{indent}  ") for line in lines]
         lines = [part for parts in broken for part in parts]
@@ -104,13 +104,15 @@ def text_table(columns: Columns, *, sections: Sequence[str] | None = None) -> st
     if limit is not None and _total(widths.values()) > limit:
         blocks, widths = _fit(heads, cells, right, widths, limit)
 
-    def lines(names: Sequence[str], row: Mapping[str, str]) -> Iterator[str]:
+    def lines(names: Sequence[str], row: Mapping[str, str], number: int | None = None) -> Iterator[str]:
         parts = [_break_line(row[n], widths[n]) for n in names]
         for line in zip_longest(*parts, fillvalue=""):
             padded = []
             for name, part in zip(names, line, strict=True):
                 fill = " " * (widths[name] - _width(part))
-                shown = _coloured(part, row[name]) if name in ("verdict", "") and row is not heads else part
+                shown = part
+                if name in VERDICTS and number is not None:
+                    shown = _coloured(part, columns[name][number])
                 padded.append(fill + shown if name in right else shown + fill)
             yield "  ".join(padded).rstrip()
 
@@ -124,7 +126,7 @@ def text_table(columns: Columns, *, sections: Sequence[str] | None = None) -> st
                 heading = _break_line(format_cell(sections[i]), limit or 10**9)
                 bold = [f"\x1b[1m{line}\x1b[0m" if screen.colour else line for line in heading]
                 shown += [*([""] if i else []), *bold]
-            shown += lines(names, {n: cells[n][i] for n in names})
+            shown += lines(names, {n: cells[n][i] for n in names}, i)
     return "\n".join(shown)
 
 
@@ -200,7 +202,7 @@ def _break_line(line: str, width: int, pieces: re.Pattern[str] = _PIECE, *, inde
     return [*lines, current]
 
 
-def _coloured(part: str, verdict: str) -> str:
+def _coloured(part: str, verdict: object) -> str:
     """A line of a verdict in the colour of the verdict, on a screen that has colours."""
     if not part or not _SCREEN.get().colour:
         return part

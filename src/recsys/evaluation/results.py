@@ -25,6 +25,7 @@ from recsys.metrics import lookup
 from recsys.metrics.ranges import Range, union_ranges
 from recsys.metrics.registry import METRICS, Request
 from recsys.records.arrays import Array, Exposure, Float, Partial, PerCase, cached_property
+from recsys.records.facts import note
 
 # What an evaluation only sometimes needs is imported by the method that needs it: a small call stays quick.
 if TYPE_CHECKING:
@@ -360,7 +361,7 @@ class Evaluation(Reported, Mapping[str, float]):
         with warn_once():
             estimates = {str(r): self._estimate(r, **options) for r in selected}
             estimates = {name: warn_if_stopped(value, self.notes) for name, value in estimates.items()}
-        notes = ["intervals are of all users together, not of the groups"] if self.by else []
+        notes = [note("all_users")] if self.by else []
         return Intervals(estimates, notes=notes)
 
     def quantiles(

@@ -17,11 +17,13 @@ import numpy as np
 from recsys.conventions.decisions import Conventions
 from recsys.display.cells import Columns
 from recsys.display.tabled import Tabled
+from recsys.display.words import merged
 from recsys.errors import NoRowsError
 from recsys.evaluation.engine import is_aggregated
 from recsys.evaluation.exposure import N_GROUPS, catalogue_value, exposure_key
 from recsys.metrics.registry import Request, quotient
 from recsys.records.arrays import Array, Bool, Exposure, Float, Int, Partial, Sums
+from recsys.records.facts import Note, note
 from recsys.stats.group_jackknife import Jackknife, coverage_jackknife_from_pairs, jackknife
 from recsys.stats.inference_results import Estimate, Interval, StoppedWarning, caution, clip_interval
 from recsys.stats.intervals import Method, count_rare, delta_values, units_interval
@@ -143,7 +145,7 @@ class _ExposureWithout:
 class Intervals(Tabled, Mapping[str, Estimate]):
     """{metric: value with standard error and interval}; prints as a table."""
 
-    def __init__(self, estimates: Mapping[str, Estimate], *, notes: Sequence[str] = ()) -> None:
+    def __init__(self, estimates: Mapping[str, Estimate], *, notes: Sequence[Note] = ()) -> None:
         self.estimates = dict(estimates)
         self.notes = tuple(notes)
 
@@ -179,18 +181,8 @@ class Intervals(Tabled, Mapping[str, Estimate]):
 
     def remarks(self) -> list[str]:
         """What is to be said of single intervals, and of all of them."""
-        # Notes on single metrics start with the name; those that say the same become one line.
-        metrics: dict[str, list[str]] = {}
-        for name, found in self.estimates.items():
-            for note in found.notes:
-                own = note.startswith(f"{name}: ")
-                metrics.setdefault(note.removeprefix(f"{name}: "), []).extend([name] if own else [])
-        by_names: dict[str, list[str]] = {}
-        for note, names in metrics.items():
-            by_names.setdefault(", ".join(names), []).append(note)
-        general = by_names.pop("", [])
-        of_metrics = [*general, *(f"{names}: {'; '.join(notes)}" for names, notes in by_names.items())]
-        return [*of_metrics, *self.notes]
+        own = merged((note for found in self.estimates.values() for note in found.notes), together=True)
+        return [*own, *map(str, self.notes)]
 
 
 def estimate(
@@ -210,7 +202,7 @@ def estimate(
     """
     if needs_jackknife(request):
         jackknifed = group_jackknife(partial, request, conventions).estimate(confidence)
-        own = tuple(f"{request}: {note}" for note in jackknifed.notes)
+        own = tuple(one.about(str(request)) for one in jackknifed.notes)
         return clip_interval(replace(jackknifed, notes=own), request.metric.bounds)
     limits = request.metric.bounds if bounds is None else bounds
     aggregate: Any = request.aggregate if is_aggregated(partial, request) else None
@@ -234,7 +226,8 @@ def estimate(
     if found is None:
         options = {"method": method, "n_resamples": n_resamples, "rng": rng}
         found = _estimate_from_rows(partial, request, confidence=confidence, bounds=limits, **options)
-    new = tuple(note if note.startswith("only ") else f"{request}: {note}" for note in found.notes)
+    few = "few_units", "few_for_percentile"  # what they say holds for all metrics
+    new = tuple(one if one.code in few else one.about(str(request)) for one in found.notes)
     return clip_interval(replace(found, notes=new), limits if aggregate else request.metric.bounds)
 
 
@@ -273,7 +266,7 @@ def _estimate_from_rows(partial: Partial, request: Request, *, confidence: float
 
 def _undefined(confidence: float, method: str) -> Estimate:
     interval = Interval(math.nan, math.nan, confidence, method)
-    return Estimate(math.nan, math.nan, interval, 0, ("no user counts",))
+    return Estimate(math.nan, math.nan, interval, 0, (note("no_values", noun="user"),))
 
 
 def warn_if_stopped(found: Estimate, notes: Mapping[str, Any]) -> Estimate:
@@ -286,11 +279,6 @@ def warn_if_stopped(found: Estimate, notes: Mapping[str, Any]) -> Estimate:
         return found
     watched = stop.get("intervals", {})
     kind = "differences" if any("verdict" in row for row in watched.values()) else "metrics watched"
-    where = f"those of the {kind} that are valid are printed with the result, and in its notes['stopped']"
-    if not watched:
-        where = "those of the differences that are valid are printed with the race"
-    text = (
-        f"stopped early, after {stop['n_seen']:,} of {stop['n_total']:,} users: these intervals take the "
-        f"number of users for fixed beforehand and are not valid under optional stopping; {where}"
-    )
-    return replace(found, notes=(*found.notes, caution(StoppedWarning, text)))
+    seen = {"n_seen": stop["n_seen"], "n_total": stop["n_total"]}
+    stopped = caution(StoppedWarning, "stopped_intervals", **seen, watched=kind if watched else "")
+    return replace(found, notes=(*found.notes, stopped))

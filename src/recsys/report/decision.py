@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from recsys.display.number_words import count_with_noun, interval_text
+from recsys.display.words import format_p
 from recsys.records.arrays import Ids
-from recsys.report.report_data import ReportData, verdict_word
+from recsys.report.report_data import ReportData
 from recsys.report.section_numbers import (
     ahead_in_group,
     all_strata,
@@ -22,7 +23,6 @@ from recsys.report.section_numbers import (
     value_with_interval,
 )
 from recsys.stats.comparison_table import Row
-from recsys.stats.inference_results import format_p
 from recsys.stats.rare_values import FEW
 
 _FRACTIONS = {
@@ -134,7 +134,7 @@ def _same_values(data: ReportData) -> bool:
 def _heading(data: ReportData, tied: Sequence[str]) -> str:
     best, metric = data.best, data.metric
     rows = [data.rows.get((best, other, metric)) for other in data.names[1:]]
-    if all(row is not None and verdict_word(row).startswith("identical") for row in rows):
+    if all(row is not None and row.verdict.kind == "identical" for row in rows):
         return f"{_and(data.names)} are identical on {metric}"
     if _same_values(data):
         return f"{_and(data.names)} have the same {metric}"
@@ -160,13 +160,13 @@ def _lifts(data: ReportData) -> Iterator[Tile]:
         row = data.rows.get((data.best, other, data.metric))
         if row is None:
             continue
-        word = verdict_word(row)
-        tone = word if word in {"better", "worse"} else "unclear"
+        kind = row.verdict.kind
+        tone = kind if kind in {"better", "worse"} else "unclear"
         number = f"{100 * row.relative:+.1f}%" if math.isfinite(row.relative) else f"{row.difference:+.4f}"
         mean = "" if data.first(data.best).aggregate is None else "mean "  # other than the value above it
         text = f"{mean}{data.metric} {row.value:.4f} against {row.baseline_value:.4f}"
         if tone == "unclear":
-            text += f": {word if word != 'both found nothing' else 'no hit'}"
+            text += f": {row.verdict.word if kind != 'nothing_found' else 'no hit'}"
         yield Tile(f"over {other}, {title}", number, text, _small_print(row, data), tone)
 
 
@@ -191,7 +191,7 @@ def _small_print(row: Row, data: ReportData) -> str:
 
 def _p_text(p: float) -> str:
     """A p-value with non-breaking spaces."""
-    return format_p(p, "none").replace(" ", "\u00a0")
+    return format_p(p).replace(" ", "\u00a0")
 
 
 def correction_words(data: ReportData) -> str:
@@ -360,7 +360,7 @@ def _changes(data: ReportData, tied: Sequence[str]) -> Iterator[str]:
         leader = data.ranked(other)[0]
         if leader != best and data.value(leader, other) != data.value(best, other):
             row = data.rows.get((leader, best, other))
-            is_clear = row is not None and verdict_word(row) == "better"
+            is_clear = row is not None and row.verdict.kind == "better"
             ahead.setdefault(leader, []).append(other + (" (clearly)" if is_clear else " (not clearly)"))
     for leader, metrics in ahead.items():
         yield f"A secondary metric or cut-off: {leader} is ahead on {_and(metrics)}."

@@ -15,7 +15,7 @@ from recsys.display.number_words import interval_text
 from recsys.records.arrays import PValue
 from recsys.report.decision import correction_words, effect_name
 from recsys.report.html_tables import Cell, Forest, HtmlTable, cell, table_of_rows
-from recsys.report.report_data import ReportData, verdict_word
+from recsys.report.report_data import ReportData
 from recsys.report.section_numbers import (
     GroupRow,
     Triple,
@@ -26,7 +26,7 @@ from recsys.report.section_numbers import (
     main_metrics,
     value_with_interval,
 )
-from recsys.stats.comparison_table import ComparisonTable, Row, number_columns
+from recsys.stats.comparison_table import ComparisonTable, Row, number_columns, shown_verdict
 
 _MOST_COLUMNS = 10
 _FILE_COLUMNS = (
@@ -38,10 +38,7 @@ _SIGNS = {"better": "▲", "worse": "▼", "higher": "▲", "lower": "▼"}
 
 def verdict_shown(data: ReportData, row: Row) -> str:
     """The word of a verdict; a metric of what is shown is higher or lower, not better or worse."""
-    word = verdict_word(row)
-    if word in {"better", "worse"} and data.is_beyond_accuracy(row.metric):
-        return "higher" if row.difference > 0 else "lower"
-    return word
+    return shown_verdict(row, is_beyond_accuracy=data.is_beyond_accuracy(row.metric)).word
 
 
 def _mark(word: str) -> str:

@@ -25,6 +25,7 @@ from recsys.inputs.timestamps import to_seconds
 from recsys.metrics.attributes import read_table
 from recsys.metrics.registry import Request
 from recsys.records.arrays import Array, Float, Interactions, Lists, PerCase, cached_property
+from recsys.records.facts import Kind, Verdict
 from recsys.report import style
 from recsys.stats.comparison_table import Row
 from recsys.stats.inference_results import Interval
@@ -183,7 +184,7 @@ class ReportData:
     def ties_with_best(self) -> list[str]:
         """The models that no test separates from the best on the headline, without the best itself."""
         rows = {n: self.rows.get((n, self.best, self.metric)) for n in self.names[1:]}
-        return [n for n, row in rows.items() if row is not None and verdict_word(row) != "worse"]
+        return [n for n, row in rows.items() if row is not None and row.verdict.kind != "worse"]
 
     def is_beyond_accuracy(self, metric: str) -> bool:
         """Whether a metric is of the items shown, relevant or not: more of it is not better as such."""
@@ -364,19 +365,14 @@ def _holds(comparison: Comparison, name: str) -> bool:
     return all(frozenset({name, other}) in pairs for other in comparison.evaluations if other != name)
 
 
-def verdict_word(row: Row) -> str:
-    """The verdict of a row without its numbers, such as better, worse or no clear difference."""
-    return row.verdict.split(":")[0]
-
-
 def turned_row(row: Row) -> Row:
     """The same comparison seen from its baseline: the same test, and the intervals of the inverse.
 
     An interval of the ratio of two means is one of its inverse, turned over: Fieller's exactly so.
     """
     # That a model is not worse than another says nothing of the other.
-    words = {"better": "worse", "worse": "better", "not worse": "no clear difference"}
-    turned = words.get(verdict_word(row), verdict_word(row))
+    kinds: dict[Kind, Kind] = {"better": "worse", "worse": "better", "no_worse": "no_difference"}
+    kind = row.verdict.kind
     lift = _inverse(row.relative)
     return replace(
         row,
@@ -394,7 +390,7 @@ def turned_row(row: Row) -> Row:
         effect=replace(row.effect, value=-row.effect.value),
         wins=row.losses,
         losses=row.wins,
-        verdict=turned,
+        verdict=Verdict(kinds.get(kind, kind), row.metric),
     )
 
 

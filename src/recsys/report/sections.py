@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recsys.conventions.decisions import Conventions, describe
+from recsys.display.words import merged
 from recsys.errors import MissingExtraError
 from recsys.evaluation.footnotes import footnotes_of
 from recsys.evaluation.result_files import run_facts
@@ -26,7 +27,6 @@ from recsys.report.methods import methods_paragraph
 from recsys.report.model_tables import comparisons, overview, ranking, selection
 from recsys.report.report_data import ReportData
 from recsys.stats.change_points import MIN_NIGHTS
-from recsys.stats.comparison_table import merge_notes
 
 MOST_ITEMS = 1200
 _MOST_PANELS = 8
@@ -165,8 +165,8 @@ def _differences(data: ReportData) -> Section | None:
         lead += f" {data.comparison.headline} decides, the other metrics are secondary."
     deciding = [row for row in data.comparison if row.family == "headline"]
     notes = [
-        *data.comparison.table.notes,
-        *merge_notes((row.metric, note) for row in deciding for note in row.notes),
+        *map(str, data.comparison.table.notes),
+        *merged(note for row in deciding for note in row.notes),
     ]
     return Section(lead, [], pictures, notes=notes, more_tables=comparisons(data))
 

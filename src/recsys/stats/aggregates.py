@@ -19,12 +19,13 @@ import numpy as np
 from recsys.errors import ConventionError, NoRowsError, UnknownNameError
 from recsys.kernels.exact_sums import exact_mean
 from recsys.records.arrays import Float, PerCase, Sums
+from recsys.records.facts import Note, note
 from recsys.stats.inference_results import (
     Estimate,
     Interval,
+    SmallSampleWarning,
     ZeroVarianceWarning,
     caution,
-    caution_small_sample,
     check_confidence,
     t_interval,
 )
@@ -176,7 +177,7 @@ class Aggregate:
         check_confidence(confidence)
         if not len(values):
             nothing = Interval(math.nan, math.nan, confidence, "order statistics")
-            return Estimate(math.nan, math.nan, nothing, 0, (f"no {noun} counts",))
+            return Estimate(math.nan, math.nan, nothing, 0, (note("no_values", noun=noun),))
         if self.trims:
             return self._trimmed_estimate(value, values, shares, units_of, confidence=confidence, noun=noun)
         units = units_of((values <= value).astype(np.float64))
@@ -186,12 +187,12 @@ class Aggregate:
         first = _binomial_quantile(tail, size, self.share)
         last = _binomial_quantile(1.0 - tail, size, self.share) + 1
         low, high = quantiles_of(values, shares, [first / size, min(last / size, 1.0)])
-        notes: tuple[str, ...] = ()
+        notes: tuple[Note, ...] = ()
         if first == 0 or last > size:
             low, high = (low if first else -math.inf), (high if last <= size else math.inf)
-            lost = " and ".join(["lower"] * (first == 0) + ["upper"] * (last > size))
-            why = f"too few for the {lost} end of an interval of the {self.words}"
-            notes = (caution_small_sample(n, why, noun),)
+            lost = ["lower"] * (first == 0) + ["upper"] * (last > size)
+            facts = {"n": n, "noun": noun, "ends": lost, "of": self.words}
+            notes = (caution(SmallSampleWarning, "few_for_percentile", **facts),)
         error = (high - low) / (2.0 * t_interval(0.0, 1.0, math.inf, confidence).high)
         interval = Interval(low, high, confidence, "order statistics")
         return Estimate(value, error if math.isfinite(error) else math.nan, interval, n, notes)
@@ -216,13 +217,12 @@ class Aggregate:
         n, error = int(units.n_units[0]), float(units.small_sample_errors()[0])
         df = (float(units.degrees_of_freedom()[0]) + 1.0) * share - 1.0
         interval = replace(t_interval(value, error, df, confidence), method="Tukey-McLaughlin")
-        notes: tuple[str, ...] = ()
+        notes: tuple[Note, ...] = ()
         if n < 3:
-            notes = (caution_small_sample(n, "an interval means little here", noun),)
+            notes = (caution(SmallSampleWarning, "few_units", n=n, noun=noun, so="little"),)
         elif error == 0:
             interval = replace(interval, low=-math.inf, high=math.inf)
-            words = "all values that are not left out are the same: nothing says how far others may be"
-            notes = (caution(ZeroVarianceWarning, words),)
+            notes = (caution(ZeroVarianceWarning, "kept_values_equal"),)
         return Estimate(value, error, interval, n, notes)
 
     def _n_left_out(self, n: int) -> int:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from recsys.display.words import merged
 from recsys.errors import InputError, NotDefinedError, UnknownNameError, check_choice
 from recsys.records.arrays import Array, PValue, Table
 from recsys.records.checks import is_number
+from recsys.records.facts import Kind, Note, Verdict
 from recsys.stats.effects import (
     Effect,
     cliffs_delta,
@@ -21,7 +23,7 @@ from recsys.stats.effects import (
     rank_biserial,
     users_needed,
 )
-from recsys.stats.inference_results import Interval, check_confidence, format_difference, format_p
+from recsys.stats.inference_results import Interval, check_confidence, difference_numbers
 from recsys.stats.intervals import METHODS, Method
 from recsys.stats.multiple_comparisons import CORRECTIONS
 from recsys.stats.paired_tests import BayesResult, EquivalenceResult
@@ -57,6 +59,8 @@ _ROW_FIELDS = (
 _HEADINGS = {
     "non_inferiority_p": "p, no worse", "p_worse": "P(worse)", "p_equal": "P(equal)", "p_better": "P(better)",
 }  # fmt: skip
+
+_UNTESTED = Verdict("no_difference", "")
 
 
 @dataclass(frozen=True)
@@ -178,14 +182,14 @@ class Row:
     n_units: int
     test: str
     standard_error: float = math.nan
-    verdict: str = ""
+    verdict: Verdict = _UNTESTED
     equivalence: EquivalenceResult | None = None
     non_inferiority: EquivalenceResult | None = None
     bayes: BayesResult | None = None
     runs: RunsResult | None = None
     variance_saved: float = math.nan
     family: str = "headline"
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     def minimal_effect(self, *, power: float = 0.8, alpha: float = 0.05) -> float:
         """The smallest difference that this many users with this spread detect with the given power."""
@@ -222,31 +226,27 @@ class Row:
 def with_verdict(row: Row, adjusted_p: float, margin_p: tuple[float, float], options: Options) -> Row:
     """The row with its adjusted p and its verdict; `margin_p`: p of equivalence, p of non-inferiority."""
     alpha = 1.0 - options.confidence
-    word = "no clear difference"
+    kind: Kind = "no_difference"
+    margin: dict[str, Any] = {}
     if adjusted_p < alpha and row.difference != 0:
         row = _cut_at_zero(row)
         is_better = (row.difference > 0) != (row.metric in options.lower_is_better)
-        word = "better" if is_better else "worse"
+        kind = "better" if is_better else "worse"
     elif margin_p[0] < alpha:
-        word = "equivalent"
+        kind, margin = "equivalent", {"margin": options.margin, "margin_p": margin_p[0]}
     elif margin_p[1] < alpha:
-        word = "not worse"
-    parts = [format_difference(row.difference, row.interval, row.relative, row.relative_interval)]
+        kind, margin = "no_worse", {"margin": options.no_worse_than, "margin_p": margin_p[1]}
+    numbers = difference_numbers(row.difference, row.interval, row.relative, row.relative_interval)
+    numbers |= {"p": adjusted_p, "correction": options.correction, **margin}
     if row.effect.name:
-        parts.append(f"{row.effect.name} {row.effect.value:.2f}")
-    parts.append(format_p(adjusted_p, options.correction))
+        numbers["effect"] = row.effect.name, row.effect.value
     if row.runs is not None:
-        parts.append(row.runs.summary)
-    if word == "equivalent":
-        parts.append(f"within {options.margin:g} by {format_p(margin_p[0], options.correction)}")
-    if word == "not worse":
-        parts.append(f"by less than {options.no_worse_than:g}, {format_p(margin_p[1], options.correction)}")
-    text = f"{word}: {', '.join(parts)}"
+        numbers |= {"better_in": row.runs.better_in, "n_runs": row.runs.n_runs}
     if row.n_units == row.ties and options.tie == 0:
-        text = f"identical in this sample: all {row.n_units} units have the same value"
+        kind, numbers["n_units"] = "identical", row.n_units
     elif not row.effect.name and row.difference == 0 and row.standard_error == 0:
-        text = "identical in this sample: the value is the same whoever is left out"
-    return replace(row, adjusted_p=adjusted_p, verdict=text)
+        kind = "identical"
+    return replace(row, adjusted_p=adjusted_p, verdict=Verdict(kind, row.metric, numbers))
 
 
 def _cut_at_zero(row: Row) -> Row:
@@ -280,7 +280,7 @@ class ComparisonTable:
     family: str
     options: Options
     missing: Mapping[str, Array] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     beyond_accuracy: frozenset[str] = frozenset()
 
     def __getitem__(self, key: tuple[str, str]) -> Row:
@@ -320,15 +320,15 @@ def display_columns(table: ComparisonTable) -> Columns:
     return columns | {"verdict": _shown_verdicts(table)}
 
 
-def _shown_verdicts(table: ComparisonTable) -> list[str]:
-    """The verdict of each row; higher or lower where more is no merit as such."""
-    verdicts = []
-    for row in table.rows:
-        word, colon, numbers = row.verdict.partition(":")
-        if word in ("better", "worse") and row.metric in table.beyond_accuracy:
-            word = "higher" if row.difference > 0 else "lower"
-        verdicts.append(word + colon + numbers)
-    return verdicts
+def _shown_verdicts(table: ComparisonTable) -> list[Verdict]:
+    return [shown_verdict(r, is_beyond_accuracy=r.metric in table.beyond_accuracy) for r in table.rows]
+
+
+def shown_verdict(row: Row, *, is_beyond_accuracy: bool) -> Verdict:
+    """The verdict of a row; higher or lower where more is no merit as such."""
+    if row.verdict.kind in ("better", "worse") and is_beyond_accuracy:
+        return replace(row.verdict, kind="higher" if row.difference > 0 else "lower")
+    return row.verdict
 
 
 def columns_by_metric(table: ComparisonTable) -> tuple[list[str], Columns]:
@@ -369,33 +369,16 @@ def footnotes(table: ComparisonTable) -> list[str]:
     return [
         table.family,
         *(["; ".join(words)] if words else []),
-        *table.notes,
-        *merge_notes((row.metric, note) for row in table.rows for note in row.notes),
+        *map(str, table.notes),
+        *merged(note for row in table.rows for note in row.notes),
     ]
-
-
-def merge_notes(notes: Iterable[tuple[str, str]]) -> list[str]:
-    """Each note once, with all metrics it is about; a note about its metric starts with "metric: ".
-
-    >>> merge_notes(
-    ...     [("hit", "hit: 3 differ"), ("mrr", "mrr: 3 differ"), ("mrr", "skewed"), ("hit", "skewed")]
-    ... )
-    ['hit, mrr: 3 differ', 'skewed']
-    """
-    metrics: dict[str, list[str]] = {}
-    for metric, note in notes:
-        is_own = note.startswith(f"{metric}: ")
-        names = metrics.setdefault(note.removeprefix(f"{metric}: "), [])
-        if is_own and metric not in names:
-            names.append(metric)
-    return [f"{', '.join(names)}: {text}" if names else text for text, names in metrics.items()]
 
 
 def number_columns(table: ComparisonTable) -> Columns:
     """All numbers of all rows, by name."""
     rows = table.rows
     columns: Columns = {name: [getattr(r, name) for r in rows] for name in _ROW_FIELDS}
-    columns["verdict"] = _shown_verdicts(table)
+    columns["verdict"] = [str(verdict) for verdict in _shown_verdicts(table)]
     columns |= {
         "family": [r.family for r in rows],
         "low": [r.interval.low for r in rows],
@@ -411,7 +394,7 @@ def number_columns(table: ComparisonTable) -> Columns:
     }
     if table.options.adjusts:
         columns["variance_saved"] = [r.variance_saved for r in rows]
-        columns["notes"] = ["; ".join(r.notes) for r in rows]
+        columns["notes"] = ["; ".join(map(str, r.notes)) for r in rows]
     return columns | _margin_and_rope_columns(rows)
 
 

@@ -16,12 +16,13 @@ import numpy.typing as npt
 from recsys.errors import InputError, check_choice
 from recsys.records.arrays import Array, Float
 from recsys.records.checks import is_number
+from recsys.records.facts import Note
 from recsys.stats.inference_results import (
     Alternative,
     Interval,
+    SmallSampleWarning,
     ZeroVarianceWarning,
     caution,
-    caution_small_sample,
     check_alpha,
     check_alternative,
     t_interval,
@@ -116,14 +117,11 @@ def _drop_zero_weights(d: Differences) -> tuple[Differences, Float | None]:
     return kept, weights / weights.mean()
 
 
-def effect_notes(effect: Effect) -> tuple[str, ...]:
+def effect_notes(effect: Effect) -> tuple[Note, ...]:
     """Cautions about an effect: too few units, or no spread to measure the difference in."""
-    notes: tuple[str, ...] = ()
     if effect.n < 3:
-        notes += (caution_small_sample(effect.n, "an effect size means little here"),)
-    elif not math.isfinite(effect.value):
-        notes += (caution(ZeroVarianceWarning, "zero variance: there is no spread to measure an effect in"),)
-    return notes
+        return (caution(SmallSampleWarning, "few_units", n=effect.n, noun="unit", so="no_effect"),)
+    return () if math.isfinite(effect.value) else (caution(ZeroVarianceWarning, "no_effect_spread"),)
 
 
 def d_z(differences: Paired | npt.ArrayLike, *, confidence: float = 0.95) -> Effect:

@@ -31,6 +31,7 @@ import numpy.typing as npt
 from recsys.errors import InputError, came_as
 from recsys.records.arrays import Float, Int, cached_property
 from recsys.records.checks import is_whole, to_floats
+from recsys.records.facts import Note, note
 from recsys.stats.inference_results import Estimate, Interval, clip_interval, t_interval
 from recsys.stats.resampling import Words
 
@@ -296,28 +297,22 @@ class Jackknife:
     def estimate(self, confidence: float = 0.95) -> Estimate:
         """Value, standard error and interval."""
         n = len(self.without)
-        left_out = f"one of {n} groups of users at a time (jackknife)"
-        notes: tuple[str, ...] = (f"the interval leaves out {left_out}, for a test set of this size",)
+        notes: tuple[Note, ...] = (note("jackknife", n=n),)
         # Few groups change the value if nearly every item is shown to many users.
         n_changing = int(np.count_nonzero(self.without != self.value))
         variance = self.variance()
         error = math.sqrt(max(variance, 0.0)) if math.isfinite(variance) else math.nan
         if self.sizes.sum() < _MIN_USERS_PER_GROUP * n:
-            notes += (f"fewer than {_MIN_USERS_PER_GROUP * n} users: the interval is rough",)
+            notes += (note("few_for_groups", n=_MIN_USERS_PER_GROUP * n, so="rough"),)
         interval = replace(t_interval(self.value, error, self.df, confidence), method="jackknife")
         if self.is_constant:
             error, n_unlike = 0.0, -math.log((1.0 - confidence) / 2.0)
             low, high = self.value - n_unlike * self.fall, self.value + n_unlike * self.rise
             interval = Interval(low, high, confidence, "rule of three")
-            consequence = (
-                "the interval allows for users unlike those seen"
-                if math.isfinite(low) and math.isfinite(high)
-                else "nothing says how far it may vary"
-            )
-            notes += (f"no group of users changes it: {consequence}",)
+            is_known = math.isfinite(low) and math.isfinite(high)
+            notes += (note("constant", so="unlike_users" if is_known else "unknown"),)
         elif self.df < _MIN_DF or _MIN_CHANGING_SHARE * n_changing < n:
-            changing = f"{n_changing} of {n} groups of users change it"
-            notes += (f"{changing}, with {self.df:.0f} degrees of freedom: the interval is rough",)
+            notes += (note("few_groups_change", n_changing=n_changing, n=n, df=self.df, so="rough"),)
         return Estimate(self.value, error, interval, n, notes)
 
 

@@ -1,7 +1,7 @@
-"""Intervals, estimates and test results: the t distribution behind them, their words, and cautions.
+"""Intervals, estimates and test results: the t distribution behind them, and cautions.
 
-A caution names a way in which a correctly computed number can mislead. It is both a typed Python warning and
-a note on the result, so that it also reaches a report.
+A caution names a way in which a correctly computed number can mislead. It is a note on the result that is
+also given as a typed Python warning.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Literal
+from typing import Any, Literal
 
 from recsys.errors import InputError, RecsysWarning, check_choice, hush, warn
-from recsys.records.arrays import PValue
 from recsys.records.checks import is_number
+from recsys.records.facts import Note
 
 Alternative = Literal["two-sided", "greater", "less"]
 ALTERNATIVES = ("two-sided", "greater", "less")
@@ -62,7 +62,7 @@ class Estimate:
     standard_error: float
     interval: Interval
     n: int
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class TestResult:
     alternative: str = "two-sided"
     interval: Interval | None = None
     df: float | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     # The name starts with "Test", which a test collector would otherwise pick up.
     __test__ = False
@@ -205,40 +205,6 @@ def fieller_lift(
     return value / base - 1.0, Interval(max(ends[0], least), ends[1], interval.confidence, "Fieller")
 
 
-def format_p(p: float, correction: str) -> str:
-    """A p-value with its name, two digits.
-
-    >>> format_p(0.0123, "holm"), format_p(3e-9, "holm")
-    ('p_holm = 0.012', 'p_holm < 0.0001')
-    """
-    name = "p" if correction == "none" else f"p_{correction}"
-    if math.isnan(p):
-        return f"{name} not defined"
-    shown = f"{PValue(p):.2g}"
-    return f"{name} {shown if shown.startswith('<') else f'= {shown}'}"
-
-
-def plural(n: int, noun: str) -> str:
-    """A count with its noun, in the singular for 1.
-
-    >>> plural(1, "metric"), plural(2, "metric")
-    ('1 metric', '2 metrics')
-    """
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
-
-
-def format_difference(
-    difference: float, interval: Interval, relative: float, relative_interval: Interval
-) -> str:
-    """The difference in per cent of the baseline where that is defined, else in the metric's own units."""
-    if math.isfinite(relative) and math.isfinite(relative_interval.low):
-        low, high = 100.0 * relative_interval.low, 100.0 * relative_interval.high
-        return f"{100.0 * relative:+.1f}% [{low:.1f}, {high:.1f}]"
-    # An end that only excludes 0 is shown as 0.
-    low, high = (0.0 if abs(end) < 1e-9 * abs(difference) else end for end in (interval.low, interval.high))
-    return f"{difference:+.4g} [{low:.4g}, {high:.4g}]"
-
-
 class StatisticsWarning(RecsysWarning):
     """Base of the warnings below."""
 
@@ -278,6 +244,16 @@ class PopulationWarning(StatisticsWarning):
 _ALREADY_WARNED: ContextVar[set[tuple[type, str]] | None] = ContextVar("_SAID", default=None)
 
 
+def difference_numbers(
+    difference: float, interval: Interval, lift: float, lift_interval: Interval
+) -> dict[str, Any]:
+    """The numbers that a verdict on a difference shows."""
+    return {
+        "difference": difference, "interval": (interval.low, interval.high),
+        "lift": lift, "lift_interval": (lift_interval.low, lift_interval.high),
+    }  # fmt: skip
+
+
 @contextmanager
 def warn_once() -> Iterator[None]:
     """Inside, a repeated caution warns only the first time; `caution` still returns its note every time."""
@@ -295,17 +271,12 @@ def notes_only() -> Iterator[None]:
         yield
 
 
-def caution(category: type[StatisticsWarning], text: str) -> str:
-    """Warn at the line of the user's call, however deep inside the library, and return the text as a note."""
-    warned = _ALREADY_WARNED.get()
-    if warned is not None:
-        if (category, text) in warned:
-            return text
-        warned.add((category, text))
-    warn(category, text)
-    return text
-
-
-def caution_small_sample(n: int, consequence: str, noun: str = "unit") -> str:
-    """Warn about a small sample and say what it does to the number; return the text as a note."""
-    return caution(SmallSampleWarning, f"only {plural(n, noun)}: {consequence}")
+def caution(category: type[StatisticsWarning], code: str, **values: Any) -> Note:
+    """Warn at the line of the user's call, however deep inside the library, and return the note."""
+    made = Note(code, values, warning=category)
+    warned, text = _ALREADY_WARNED.get(), str(made)
+    if warned is None or (category, text) not in warned:
+        if warned is not None:
+            warned.add((category, text))
+        warn(category, text)
+    return made

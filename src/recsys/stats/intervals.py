@@ -23,6 +23,7 @@ from recsys.errors import InputError, came_as, check_choice
 from recsys.kernels.exact_sums import exact_sum
 from recsys.records.arrays import Float
 from recsys.records.checks import to_floats
+from recsys.records.facts import Note, note
 from recsys.stats.inference_results import (
     Estimate,
     Interval,
@@ -30,13 +31,12 @@ from recsys.stats.inference_results import (
     SmallSampleWarning,
     ZeroVarianceWarning,
     caution,
-    caution_small_sample,
     check_confidence,
     clip_interval,
     t_interval,
 )
 from recsys.stats.pairing import check_per_case, pair
-from recsys.stats.rare_values import FEW, count_differing, differing_words, mean_bounds
+from recsys.stats.rare_values import FEW, count_differing, mean_bounds
 from recsys.stats.resampling import (
     Resampler,
     Rng,
@@ -48,14 +48,11 @@ from recsys.stats.resampling import (
     heavy_tails,
     replicate,
     seed_from_rng,
-    tail_words,
     unit_keys,
 )
 
 Method = Literal["gaffke", "t", "normal", "studentised", "bca", "percentile"]
 METHODS = ("gaffke", "t", "normal", "studentised", "bca", "percentile")
-_NO_SPREAD = "every unit has the same value: zero variance, so nothing says how far other values may be"
-TOO_NARROW = "the interval is too narrow if rare values are missing from the sample"
 
 
 def units_interval(
@@ -82,30 +79,30 @@ def units_interval(
     present = units.weights[0] != 0
     means, counts = units.means(), None if units.counts is None else units.counts[present]
     n_rare = count_rare(means, counts)
-    words, uneven, heavy = _thin_words(units, n_rare, noun)
+    thin, uneven, heavy = _thin_facts(units, n_rare, noun)
     if method not in ("gaffke", "t"):
         error, df = float(units.standard_errors()[0]), math.inf
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     if n < 3:
-        notes += (caution_small_sample(n, "an interval means little here", noun),)
+        notes += (caution(SmallSampleWarning, "few_units", n=n, noun=noun, so="little"),)
     is_known = bounds is not None and all(map(math.isfinite, bounds))
     is_asked = method == "gaffke" or uneven or heavy
     if bounds is not None and (n_rare is not None or (is_asked and is_known)):
         weights = units.weights[0, present]
-        interval, consequence = _bounded_interval(means, weights, bounds, confidence, counts)
-        notes += (f"{words}: {consequence}",) if words else ()
+        interval, open_ends = _bounded_interval(means, weights, bounds, confidence, counts)
+        notes += (note(thin[0], **thin[1], so=open_ends),) if thin else ()
         return Estimate(value, error, interval, n, notes)
     if method == "gaffke":
         method = "t"
     if n >= 3 and error == 0:
         unbounded = Interval(-math.inf, math.inf, confidence, method)
-        return Estimate(value, error, unbounded, n, (*notes, caution(ZeroVarianceWarning, _NO_SPREAD)))
-    if n >= 3 and n_rare is not None:
-        notes += (caution(SmallSampleWarning, f"{words}: {TOO_NARROW}"),)
-    elif uneven:
-        notes += (f"{words}: the interval is rough",)
-    elif heavy:
-        notes += (caution(SkewWarning, f"{words}: {TOO_NARROW}"),)
+        return Estimate(value, error, unbounded, n, (*notes, caution(ZeroVarianceWarning, "no_spread")))
+    if thin and n >= 3 and n_rare is not None:
+        notes += (caution(SmallSampleWarning, thin[0], **thin[1], so="too_narrow"),)
+    elif thin and uneven:
+        notes += (note(thin[0], **thin[1], so="rough"),)
+    elif thin and heavy:
+        notes += (caution(SkewWarning, thin[0], **thin[1], so="too_narrow"),)
     if method in ("t", "normal"):
         interval = t_interval(value, error, df, confidence)
     else:
@@ -115,34 +112,37 @@ def units_interval(
     return Estimate(value, error, interval, n, notes)
 
 
-def _thin_words(units: Units, n_rare: int | None, noun: str) -> tuple[str, bool, bool]:
-    """What to say where few units decide; whether few weigh nearly all, whether few deviate most."""
+def _thin_facts(
+    units: Units, n_rare: int | None, noun: str
+) -> tuple[tuple[str, dict[str, Any]] | None, bool, bool]:
+    """The note where few units decide; whether few weigh nearly all, whether few deviate most."""
     squares = units.weights[:1] ** 2
     # So many units of equal weight would have a spread that is as uncertain.
     n_heavy = float(units.sums(squares)[0] ** 2 / units.sums(squares**2)[0])
     n, differing = int(units.n_units[0]), units.n_differing()[:1]
     uneven = n_heavy < min(FEW, n / 2)
     (share,), (effective,), (is_heavy,) = heavy_tails(units.residuals[:1], differing, units.counts)
+    thin: tuple[str, dict[str, Any]] | None = None
     if n_rare is not None:
-        return _rare_words(n_rare, n, noun), uneven, is_heavy
-    if uneven:
-        return f"the weight lies on few {noun}s, as on {n_heavy:.0f} of equal weight", uneven, is_heavy
-    return tail_words(share, effective, int(differing[0]), "value") if is_heavy else "", uneven, is_heavy
+        thin = "rare_values", {"n_differing": n_rare, "n": n, "noun": noun}
+    elif uneven:
+        thin = "uneven_weights", {"n_heavy": n_heavy, "noun": noun}
+    elif is_heavy:
+        facts = {"share": float(share), "effective": float(effective)}
+        thin = "heavy_tails", {**facts, "n": int(differing[0]), "noun": "value"}
+    return thin, uneven, is_heavy
 
 
 def _bounded_interval(
     means: Float, weights: Float, bounds: tuple[float, float], confidence: float, counts: Float | None
-) -> tuple[Interval, str]:
-    """The interval of a mean of units in a known range, and what is to be said about it."""
+) -> tuple[Interval, list[str]]:
+    """The interval of a mean of units in a known range, and which of its ends are open."""
     even = bool((weights == weights[0]).all())
     interval = mean_bounds(means, *bounds, confidence, weights=None if even else weights, counts=counts)
     if even and _is_binary(means) and bounds == (0.0, 1.0):
         interval = replace(interval, method="Clopper-Pearson")
-    words = "the interval allows for values not seen"
-    for end, side, extreme in ((interval.low, "lower", "least"), (interval.high, "upper", "greatest")):
-        if math.isinf(end):
-            words += f"; it has no {side} end, because no {extreme} value is known"
-    return interval, words
+    ends = {"lower": interval.low, "upper": interval.high}
+    return interval, [name for name, end in ends.items() if math.isinf(end)]
 
 
 def count_rare(values: Float, counts: Float | None = None) -> int | None:
@@ -156,12 +156,6 @@ def count_rare(values: Float, counts: Float | None = None) -> int | None:
     """
     n, n_values = count_differing(values, None, counts), len(values) if counts is None else counts.sum()
     return n if n < FEW and (2 * n < n_values or _is_binary(values)) else None
-
-
-def _rare_words(n_rare: int, n: int, noun: str) -> str:
-    if n_rare == 0:
-        return f"all {n:,} {noun}s have the same value"
-    return f"{differing_words(n_rare, n, noun)} from the rest"
 
 
 def _is_binary(values: Float) -> bool:
@@ -262,7 +256,7 @@ def ratio_difference(first: Units, second: Units, *, confidence: float = 0.95) -
     error = math.sqrt(float((influence**2).sum()) * n / (n - 1.0)) if n > 1 else math.nan
     if n >= 3 and error == 0:
         unbounded = Interval(-math.inf, math.inf, confidence, "t")
-        return Estimate(value, error, unbounded, n, (caution(ZeroVarianceWarning, _NO_SPREAD),))
+        return Estimate(value, error, unbounded, n, (caution(ZeroVarianceWarning, "no_spread"),))
     return Estimate(value, error, t_interval(value, error, n - 1, confidence), n)
 
 
@@ -358,11 +352,12 @@ def statistic_interval(
     values = d.first
     observed, n, notes = check_not_nan(statistic(values)), len(values), d.notes
     if n < 3:
-        notes += (caution_small_sample(n, "an interval means little here"),)
+        notes += (caution(SmallSampleWarning, "few_units", n=n, noun="unit", so="little"),)
     elif not has_spread(values):
-        notes += (caution(ZeroVarianceWarning, _NO_SPREAD),)
+        notes += (caution(ZeroVarianceWarning, "no_spread"),)
     elif (n_rare := count_rare(values)) is not None:
-        notes += (caution(SmallSampleWarning, f"{_rare_words(n_rare, n, 'unit')}: {TOO_NARROW}"),)
+        facts = {"n_differing": n_rare, "n": n, "noun": "unit"}
+        notes += (caution(SmallSampleWarning, "rare_values", **facts, so="too_narrow"),)
     stream = np.random.default_rng(seed_from_rng(rng))
     resampled = np.array([float(statistic(values[stream.integers(0, n, n)])) for _ in range(n_resamples)])
     if not has_spread(values):

@@ -21,9 +21,10 @@ import numpy.typing as npt
 from recsys.errors import InputError, UnknownNameError, check_choice
 from recsys.records.arrays import Bool, Float, PerCase
 from recsys.records.checks import to_floats
+from recsys.records.facts import Note, note
 from recsys.stats.inference_results import check_alpha
 from recsys.stats.paired_sums import Paired, SummedRows
-from recsys.stats.paired_tests import RANK_NOTE, rank_notes
+from recsys.stats.paired_tests import rank_notes
 from recsys.stats.pairing import align
 from recsys.stats.rare_values import FEW
 from recsys.stats.resampling import Resampler, Units, replicate
@@ -143,7 +144,7 @@ class FriedmanResult:
     critical_difference: float
     pairs: dict[tuple[str, str], float]
     n: int
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 def friedman(
@@ -192,7 +193,7 @@ def friedman(
         critical,
         pairs,
         n,
-        rank_notes(n) or (RANK_NOTE,),
+        rank_notes(n) or (note("rank_test"),),
     )
 
 

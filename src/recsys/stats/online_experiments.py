@@ -14,20 +14,20 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from recsys.display.words import format_p, merged, plural
 from recsys.errors import ColumnError, IdTypeError, InputError, UnknownNameError, came_as, check_choice
 from recsys.inputs.frames import as_frame, column_array
 from recsys.records.arrays import Array, Float, Int
 from recsys.records.checks import is_number, one_or_several
+from recsys.records.facts import Kind, Note, Verdict, note
 from recsys.stats.inference_results import (
     Interval,
     SampleRatioWarning,
     SmallSampleWarning,
     caution,
     check_confidence,
+    difference_numbers,
     fieller_lift,
-    format_difference,
-    format_p,
-    plural,
     t_interval,
     t_ratio,
     t_tail,
@@ -43,6 +43,7 @@ _FRAME_FIELDS = (
     "metric", "kind", "variant", "control", "control_value", "variant_value", "difference", "lift", "p_value",
     "adjusted_p", "n_control", "n_variant", "variance_saved", "verdict",
 )  # fmt: skip
+_UNTESTED = Verdict("no_difference", "")
 
 
 @dataclass(frozen=True)
@@ -89,8 +90,8 @@ class Lift:
     sequential_p: float | None = None
     sequential_interval: Interval | None = None
     boundary: float | None = None
-    verdict: str = ""
-    notes: tuple[str, ...] = ()
+    verdict: Verdict = _UNTESTED
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ class Experiment:
     rows: tuple[Lift, ...]
     sample_ratio: SampleRatio
     family: str
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     def __getitem__(self, key: tuple[str, str]) -> Lift:
         """The row of (variant, metric)."""
@@ -114,9 +115,9 @@ class Experiment:
         lines = [f"{r.variant} against {r.control}, {r.metric} ({r.kind}): {r.verdict}" for r in self.rows]
         sizes = ", ".join(f"{arm} {n:,}" for arm, n in self.sample_ratio.counts.items())
         health = "as planned" if self.sample_ratio.ok else "NOT as planned: find out why first"
-        ratio = f"group sizes {sizes}: {health} ({format_p(self.sample_ratio.p_value, 'none')})"
-        notes = dict.fromkeys(note for r in self.rows for note in r.notes)
-        return "\n".join([*lines, ratio, self.family, *self.notes, *notes])
+        ratio = f"group sizes {sizes}: {health} ({format_p(self.sample_ratio.p_value)})"
+        notes = merged([*self.notes, *(note for r in self.rows for note in r.notes)])
+        return "\n".join([*lines, ratio, self.family, *notes])
 
     def to_frame(self) -> Any:
         """Every number of every row as a pandas table."""
@@ -124,7 +125,7 @@ class Experiment:
 
         rows = []
         for r in self.rows:
-            cells = {name: getattr(r, name) for name in _FRAME_FIELDS}
+            cells = {name: getattr(r, name) for name in _FRAME_FIELDS} | {"verdict": str(r.verdict)}
             cells |= {"low": r.interval.low, "high": r.interval.high}
             cells |= {"lift_low": r.lift_interval.low, "lift_high": r.lift_interval.high}
             interval = r.sequential_interval
@@ -267,10 +268,7 @@ def _sample_ratio(arms: list[str], assigned: npt.NDArray[np.int64], shares: Any)
         ]
         p = min(1.0, n_tests * float(min(exact)))
     if p < SAMPLE_RATIO_LEVEL:
-        caution(
-            SampleRatioWarning,
-            "sample ratio mismatch: the groups are not of the planned size; find out why first",
-        )
+        caution(SampleRatioWarning, "sample_ratio")
     sizes = {arm: int(n) for arm, n in zip(arms, counts, strict=True)}
     expected_sizes = {arm: float(n) for arm, n in zip(arms, expected, strict=True)}
     return SampleRatio(sizes, expected_sizes, statistic, p, p >= SAMPLE_RATIO_LEVEL)
@@ -279,16 +277,12 @@ def _sample_ratio(arms: list[str], assigned: npt.NDArray[np.int64], shares: Any)
 def _lift(
     name: str, kind: str, arms: tuple[str, str], groups: tuple[_Group, _Group], confidence: float
 ) -> Lift:
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     sizes = [len(g.numerator) for g in groups]
     if min(sizes) < 3:
-        notes += (caution(SmallSampleWarning, f"only {plural(min(sizes), 'unit')} in a group"),)
+        notes += (caution(SmallSampleWarning, "few_in_group", n=min(sizes)),)
     if kind == "conversion" and min(min(g.numerator.sum(), (1 - g.numerator).sum()) for g in groups) < 10:
-        notes += (
-            caution(
-                SmallSampleWarning, "fewer than 10 conversions or non-conversions: the normal limit is rough"
-            ),
-        )
+        notes += (caution(SmallSampleWarning, "few_conversions"),)
     values, variance_saved = _cuped_values(groups)
     means = [float(v.mean()) for v in values]
     variances = [_variance(v) / len(v) for v in values]
@@ -375,33 +369,28 @@ def _with_sequential(
 def _with_verdict(row: Lift, adjusted_p: float, correction: str, *, healthy: bool) -> Lift:
     from scipy.special import ndtri
 
-    alpha = 1.0 - row.interval.confidence
+    is_clear = adjusted_p < 1.0 - row.interval.confidence
+    # While the experiment runs, the verdict shows the sequential interval.
+    shown, lift = row.interval, row.lift
+    if row.sequential_interval is not None:
+        shown, lift = row.sequential_interval, math.nan
+    numbers: dict[str, Any] = {
+        **difference_numbers(row.difference, shown, lift, row.lift_interval),
+        "p": adjusted_p, "correction": correction, "is_trusted": healthy,
+        "is_sequential": row.sequential_p is not None,
+    }  # fmt: skip
     if row.boundary is not None:
         z = math.nan if math.isnan(row.p_value) else float(-ndtri(row.p_value / 2.0))
         is_clear = z >= row.boundary
-        z_text = "|z| not defined" if math.isnan(z) else f"|z| {z:.2f}"
-        basis = f"{z_text} against a boundary of {row.boundary:.2f} at this look"
-    elif row.sequential_p is not None:
-        is_clear = adjusted_p < alpha
-        basis = f"always-valid {format_p(adjusted_p, correction)}"
-    else:
-        is_clear = adjusted_p < alpha
-        basis = format_p(adjusted_p, correction)
-    direction = "higher" if row.difference > 0 else "lower"
-    word = direction if is_clear else "no clear difference"
-    # While the experiment runs, the verdict shows the sequential interval.
-    difference = format_difference(row.difference, row.interval, row.lift, row.lift_interval)
-    if row.sequential_interval is not None:
-        difference = format_difference(row.difference, row.sequential_interval, math.nan, row.lift_interval)
-    text = f"{word}: {difference}, {basis}"
-    return replace(
-        row, adjusted_p=adjusted_p, verdict=text if healthy else f"not to be trusted (sample ratio); {text}"
-    )
+        numbers |= {"boundary": row.boundary, "z": z}
+    direction: Kind = "higher" if row.difference > 0 else "lower"
+    verdict = Verdict(direction if is_clear else "no_difference", row.metric, numbers)
+    return replace(row, adjusted_p=adjusted_p, verdict=verdict)
 
 
 def _assignment(
     frame: Any, unit: str, variant: str, mixed: str
-) -> tuple[Int, list[str], Int, tuple[str, ...]]:
+) -> tuple[Int, list[str], Int, tuple[Note, ...]]:
     """Unit of each row (-1: dropped), names of the variants, variant of each unit, notes."""
     labels, units = _encode_labels(_column(frame, unit), unit)
     names, arms = _encode_labels(_column(frame, variant), variant)
@@ -414,7 +403,7 @@ def _assignment(
     np.minimum.at(lowest_arm, units, arms)
     np.maximum.at(highest_arm, units, arms)
     is_mixed = lowest_arm != highest_arm
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     if is_mixed.any():
         if mixed != "drop":
             raise InputError(
@@ -423,7 +412,7 @@ def _assignment(
                 row=labels[is_mixed].tolist()[0],
                 hint="Find out why; mixed='drop' leaves them out and notes it.",
             )
-        notes = (f"{int(is_mixed.sum())} of {len(labels)} units saw more than one variant and were left out",)
+        notes = (note("mixed_units", n_mixed=int(is_mixed.sum()), n=len(labels)),)
         new_codes = np.cumsum(~is_mixed) - 1
         units = np.where(is_mixed[units], -1, new_codes[units])
         lowest_arm = lowest_arm[~is_mixed]

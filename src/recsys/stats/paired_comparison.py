@@ -1,7 +1,7 @@
 """Compare models with a baseline, metric by metric: one row with all a reader needs to judge the difference.
 
 A pure function over per-case tables: it pairs by id, resamples by cluster with one set of draws for all rows,
-corrects p-values over the whole stated family, and puts the verdict into words.
+corrects p-values over the whole stated family, and gives a verdict.
 
 A metric that is not a mean over users has no value per user, so its rows come from the jackknife over groups
 of users and have no wins, losses or effect size; they belong to the same family and correction as all others.
@@ -18,8 +18,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from recsys.display.words import plural
 from recsys.errors import InputError, UnknownNameError
 from recsys.records.arrays import Array, Float, PerCase
+from recsys.records.facts import note
 from recsys.stats.comparison_table import (
     EFFECTS,
     ComparisonTable,
@@ -36,7 +38,6 @@ from recsys.stats.inference_results import (
     Interval,
     TestResult,
     fieller_lift,
-    plural,
     t_interval,
     t_ratio,
     t_tail,
@@ -56,8 +57,8 @@ from recsys.stats.paired_tests import (
     too_sparse_note,
     wilcoxon,
 )
-from recsys.stats.pairing import Aligned, Differences, align, note_gaps, side_estimates, unpaired_notes
-from recsys.stats.rare_values import FEW, differing_words, mean_bounds, mean_p
+from recsys.stats.pairing import Aligned, Differences, align, describe_missing, side_estimates, unpaired_notes
+from recsys.stats.rare_values import FEW, mean_bounds, mean_p
 from recsys.stats.resampling import (
     BOOTSTRAP_FROM,
     Replicates,
@@ -368,7 +369,7 @@ def _make_table(
         else families.adjust(np.array([getattr(row, name).p_value for row in rows]), margins)
         for name in ("equivalence", "non_inferiority")
     )
-    notes = note_gaps(*missing)
+    notes = describe_missing(*missing, warns=True)
     final_rows = tuple(
         with_verdict(replace(row, family=families.name(row.metric)), float(p), (float(q), float(r)), settings)
         for row, p, q, r in zip(rows, adjusted, equivalence_p, non_inferiority_p, strict=True)
@@ -500,16 +501,14 @@ def _rows_of_pairs(
         wins, losses = (n_below, n_above) if metric in options.lower_is_better else (n_above, n_below)
         notes = differences.notes
         if not sides.second > 0:
-            notes = (*notes, f"{metric}: no lift, {baseline} is not above 0")
+            notes = (*notes, note("no_lift", metric, baseline=baseline))
         if 0 < wins + losses < FEW:
-            words = differing_words(wins + losses, n_above + ties + n_below)
-            alpha = 1.0 - options.confidence
+            n, alpha = n_above + ties + n_below, 1.0 - options.confidence
             needed = math.ceil(1.0 - math.log2(alpha))  # all signs agree in two of 2^n flips
-            if wins + losses < needed:
-                words += f", and no test of the signs of fewer than {needed} reaches {100 * alpha:.3g}%"
-            notes = (*notes, f"{metric}: {words}")
+            facts = {"n_differing": wins + losses, "n": n, "needed": needed, "level": 100 * alpha}
+            notes = (*notes, note("few_signs", metric, **facts))
         if options.adjusts and not is_adjusted:
-            notes = (*notes, f"{metric}: not adjusted, too few users differ")
+            notes = (*notes, note("not_adjusted", metric, is_mean=True))
         least = -1.0 if ends[0] >= 0.0 else -math.inf
         (lift, lift_interval), (_, own_lift) = (
             fieller_lift(sides.first, sides.second, sides.variances, one, least)
@@ -538,7 +537,7 @@ def _rows_of_pairs(
             n_units=n_above + ties + n_below,
             test=result.method,
             standard_error=error,
-            notes=(*notes, *(note for note in result.notes if note not in notes)),
+            notes=(*notes, *(one for one in result.notes if one not in notes)),
         )
         rows[triple] = _with_bounds(
             row, differences, ends, few=_few_decide(counted), is_known=metric in ranges, options=options
@@ -570,17 +569,15 @@ def _with_bounds(row: Row, d: Paired, ends: Bounds, *, few: bool, is_known: bool
         )
         row = replace(row, equivalence=equivalent, non_inferiority=no_worse)
         if not is_known and math.isfinite(reach) and ends != (0.0, 1.0):
-            words = (
-                f"margins take all values to lie between {ends[0]:.4g} and {ends[1]:.4g}, as those seen do"
-            )
-            row = replace(row, notes=(*row.notes, f"{row.metric}: {words}"))
+            assumed = note("range_assumed", row.metric, low=ends[0], high=ends[1])
+            row = replace(row, notes=(*row.notes, assumed))
     alpha = 1.0 - options.confidence
     if math.isfinite(reach) and row.p_value < alpha and not options.adjusts:
         alternative: Alternative = "greater" if row.difference > 0 else "less"
         if mean_p(d.bounded, 0.0, -reach, reach, alternative) > alpha / 2.0:
             is_gain = (row.difference > 0) != (row.metric in options.lower_is_better)
-            words = f"large {'losses' if is_gain else 'gains'} of fewer than 3 in {row.n_units:,} users"
-            row = replace(row, notes=(*row.notes, f"{row.metric}: {words} are not excluded"))
+            what = "losses" if is_gain else "gains"
+            row = replace(row, notes=(*row.notes, note("not_excluded", row.metric, what=what, n=row.n_units)))
     return row
 
 
@@ -750,7 +747,7 @@ def _with_run_spread(
         # The spread between runs adds to what was not seen, and no test is known for both.
         unbounded = Interval(-math.inf, math.inf, options.confidence, "none")
         unknown = replace(unadjusted, standard_error=math.nan, interval=unbounded, p_value=math.nan)
-        row = replace(row, notes=(*row.notes, f"{row.metric}: too few users differ for a test over runs"))
+        row = replace(row, notes=(*row.notes, note("few_differ_in_runs", row.metric)))
         return _with_runs(row, unknown, unbounded, options, layout=layout, uneven=uneven)
     if adjustment is None:
         wide = over_runs(confidence=together).interval
@@ -790,9 +787,9 @@ def _jackknife_row(
         fieller_lift(model_mean.value, baseline_mean.value, variances, one.interval)
         for one in (wide, estimate)
     )
-    notes = tuple(f"{triple[2]}: {note}" for note in estimate.notes)
+    notes = tuple(one.about(triple[2]) for one in estimate.notes)
     if options.adjusts:
-        notes += (f"{triple[2]}: not adjusted, it is not a mean over users",)
+        notes += (note("not_adjusted", triple[2], is_mean=False),)
     row = Row(
         *triple,
         value=model_mean.value,
@@ -861,13 +858,11 @@ def _with_runs(
         "interval": options.interval not in (None, "t"),
     }
     for name in (name for name, is_changed in changed.items() if is_changed):
-        notes += (
-            f"{name}={getattr(options, name)!r} is for users alone; several runs use a t-test over both",
-        )
+        notes += (note("users_only", option=name, value=getattr(options, name)),)
     if layout == "seeds" and options.test_over_train is not None:
-        notes += ("test_over_train is for folds; these runs share their users",)
+        notes += (note("folds_only"),)
     if layout == "seeds" and uneven:
-        notes += ("one side has a single run: if its training draws, the spread of that is not counted",)
+        notes += (note("single_run"),)
     runs = replace(runs, notes=notes)
     if row.metric in options.lower_is_better:
         runs = replace(runs, better_in=sum(gap < 0 for gap in runs.per_run))

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from recsys.errors import InputError, NoRowsError
 from recsys.kernels.exact_sums import exact_sum
 from recsys.records.arrays import Array, Bool, Float, Histogram, Int
+from recsys.records.facts import Note
 from recsys.stats.pairing import (
     Aligned,
     Differences,
@@ -59,7 +60,7 @@ class PairedSums:
     def __init__(self, centres: tuple[float, float] = (0.0, 0.0), *, dead_zone: float = 0.0) -> None:
         self.n_cases = 0
         self.n_unpaired = 0
-        self.notes: tuple[str, ...] = ()
+        self.notes: tuple[Note, ...] = ()
         self._centres = centres
         self._dead_zone = dead_zone
         self._sums = dict.fromkeys(("a", "b", "aa", "ab", "bb", "first", "second", "difference"), Fraction(0))
@@ -310,8 +311,8 @@ class SumsOfPieces:
                     if sums.needs_second_look:
                         sums.look_again(*_sides(aligned, triple, aligned.paired(*triple)[0]))
 
-    def note(self) -> str:
-        """A sentence on the cases each model lacks; empty if none is missing."""
+    def notes(self) -> tuple[Note, ...]:
+        """A note on the cases each model lacks, if any is missing."""
         return describe_missing(self.missing, self.n_cases)
 
     def differences(self, triples: Sequence[Triple]) -> Iterable[tuple[Words, Float]]:

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from recsys.errors import InputError, check_choice
 from recsys.records.arrays import Bool, Float
 from recsys.records.checks import is_number, to_floats
+from recsys.records.facts import Note, note
 from recsys.stats.inference_results import (
     Alternative,
     Estimate,
@@ -31,7 +32,6 @@ from recsys.stats.inference_results import (
     TestResult,
     ZeroVarianceWarning,
     caution,
-    caution_small_sample,
     check_alternative,
     check_confidence,
     t_interval,
@@ -45,8 +45,6 @@ from recsys.stats.pairing import Differences, as_differences, pair
 from recsys.stats.rare_values import (
     FEW,
     METHOD,
-    differing_words,
-    few_differ_words,
     mean_bounds,
     mean_p,
     units_needed,
@@ -60,7 +58,6 @@ from recsys.stats.resampling import (
     check_resamples,
     replicate,
     seed_from_rng,
-    tail_words,
 )
 from recsys.stats.sign_flips import METHOD as FLIPS
 from recsys.stats.spread import SummedSpread, UnitSpread, ValueSpread, t_statistic
@@ -70,24 +67,18 @@ LARGE_SAMPLE = 500
 _ALPHA = 0.05  # where a rank test and a test of the mean are said to disagree
 EXACT_WILCOXON = 50
 EQUAL_WITHIN = 1e-12  # of the largest difference: what float64 makes of equal differences
-RANK_NOTE = (
-    "Wilcoxon and sign tests do not test the mean: on samples as large as recommender evaluations their "
-    "type-1 error is inflated when differences are skewed; prefer t, permutation or the studentised bootstrap"
-)
 # Shapiro and Wilk's coefficients are accurate up to this sample size.
 SHAPIRO_UP_TO = 5000
 
 
-def spread_notes(spread: ValueSpread | SummedSpread, noun: str = "difference") -> tuple[str, ...]:
+def spread_notes(spread: ValueSpread | SummedSpread, noun: str = "difference") -> tuple[Note, ...]:
     """Cautions common to all tests: too few units, or no spread at all, so that t is not defined."""
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     if spread.n < 3:
-        notes += (caution_small_sample(spread.n, "no test can say much here"),)
+        notes += (caution(SmallSampleWarning, "few_units", n=spread.n, noun="unit", so="no_test"),)
     if spread.n > 1 and not spread.varies:
-        flips = f"; t is not defined, and sign flips have p = {zero_spread_p(spread.n - 1):.2g}"
-        text = f"every {noun} is the same: zero variance"
-        is_difference = noun == "difference" and not spread.is_zero
-        notes += (caution(ZeroVarianceWarning, text + flips if is_difference else text),)
+        p = zero_spread_p(spread.n - 1) if noun == "difference" and not spread.is_zero else None
+        notes += (caution(ZeroVarianceWarning, "equal_values", noun=noun, p=p),)
     return notes
 
 
@@ -134,7 +125,9 @@ def sign_flip(
     return TestResult(FLIPS, mean, mean, p, spread.n, alternative, interval, notes=notes)
 
 
-def skew_notes(spread: ValueSpread | SummedSpread, alternative: Alternative = "two-sided") -> tuple[str, ...]:
+def skew_notes(
+    spread: ValueSpread | SummedSpread, alternative: Alternative = "two-sided"
+) -> tuple[Note, ...]:
     """Warn when skewness moves an error rate by more than a tenth of 5 %, by the first Edgeworth term."""
     if spread.n < FEW or not spread.varies:
         return ()
@@ -145,35 +138,24 @@ def skew_notes(spread: ValueSpread | SummedSpread, alternative: Alternative = "t
     shift = 0.11 * scaled_skewness if alternative != "two-sided" else 0.2 * scaled_skewness**2
     # Ignore skewness that a few large values produce by chance.
     if shift >= 0.005 and cubes >= 2.0 * math.sqrt(sixths):
-        text = (
-            "differences are too skewed for this sample size: tests with a symmetric reference (t, "
-            "sign-flip) miss their level; "
-        )
-        differing = spread.n_differing
-        if differing < BOOTSTRAP_FROM and 2 * differing <= spread.n:
-            text += f"{differing_words(differing, spread.n)}, too few for a bootstrap"
-        else:
-            text += "prefer the studentised bootstrap"
-        return (caution(SkewWarning, text),)
+        n, differing = spread.n, spread.n_differing
+        too_few = differing < BOOTSTRAP_FROM and 2 * differing <= n
+        return (caution(SkewWarning, "skewed", n_differing=differing, n=n, too_few=too_few),)
     return ()
 
 
-def tail_notes(spread: UnitSpread | SummedSpread) -> tuple[str, ...]:
+def tail_notes(spread: UnitSpread | SummedSpread) -> tuple[Note, ...]:
     """Warn if a few units make up the spread of the differences: no test of the mean is sure to hold then."""
     share, effective, is_heavy = spread.tails()
     if not is_heavy:
         return ()
-    text = (
-        f"{tail_words(share, effective, spread.n_differing, 'difference')}; if large values are rarer for "
-        "one model than for the other, every test rejects too often, sign flips and bootstraps too: use a "
-        "bounded metric, a transformed or trimmed one, or many more users"
-    )
-    return (caution(SkewWarning, text),)
+    facts = {"share": share, "effective": effective, "n": spread.n_differing, "noun": "difference"}
+    return (caution(SkewWarning, "heavy_tails", **facts, so="tests"),)
 
 
-def rank_notes(n: int) -> tuple[str, ...]:
+def rank_notes(n: int) -> tuple[Note, ...]:
     """The caution about rank tests on large samples."""
-    return (caution(RankTestWarning, RANK_NOTE),) if n >= LARGE_SAMPLE else ()
+    return (caution(RankTestWarning, "rank_test"),) if n >= LARGE_SAMPLE else ()
 
 
 def wilcoxon(
@@ -323,7 +305,7 @@ def sign_test(
     tail: Alternative = "greater" if alternative == "less" else alternative
     count = losses if alternative == "less" else wins
     p = float(binomtest(count, n, 0.5, alternative=tail).pvalue) if n else 1.0
-    notes += (f"{wins} wins, {ties} ties, {losses} losses",)
+    notes += (note("wins", wins=wins, ties=ties, losses=losses),)
     return TestResult("sign", d.estimate(), float(wins), p, n, alternative, notes=notes)
 
 
@@ -364,13 +346,10 @@ def bootstrap_test(
     )
 
 
-def too_sparse_note(units: Units | SummedRows, row: int = 0) -> str:
-    """Warn that too few units of a row differ for a bootstrap; return the text as a note."""
-    differing = differing_words(int(units.n_differing()[row]), int(units.n_units[row]))
-    return caution(
-        SmallSampleWarning,
-        f"{differing}, too few for a bootstrap: p and interval are those of sign flips",
-    )
+def too_sparse_note(units: Units | SummedRows, row: int = 0) -> Note:
+    """Warn that too few units of a row differ for a bootstrap; return the note."""
+    n_differing, n = int(units.n_differing()[row]), int(units.n_units[row])
+    return caution(SmallSampleWarning, "too_sparse", n_differing=n_differing, n=n)
 
 
 def statistic_permutation(
@@ -390,7 +369,7 @@ def statistic_permutation(
     d, n = differences, len(differences.first)
     notes = d.notes
     if n < 3:
-        notes += (caution_small_sample(n, "no test can say much here"),)
+        notes += (caution(SmallSampleWarning, "few_units", n=n, noun="unit", so="no_test"),)
     observed = check_not_nan(statistic(d.first, d.second))
     exact = n < 31 and 1 << n <= n_resamples
     swaps: Iterator[Bool]
@@ -447,7 +426,7 @@ class EquivalenceResult:
     p_below_high: float
     interval: Interval
     n: int
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 def difference_estimate(differences: Paired | npt.ArrayLike, confidence: float = 0.95) -> Estimate:
@@ -487,7 +466,7 @@ def bounded_mean_test(
         confidence: of the bound.
         n_differing: how many units differ, if not all with a difference that is not 0.
     """
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     n, mean = differences.spread().n, differences.estimate()
     differing, n_uncommon = differences.differing
     differing = differing if n_differing is None else n_differing
@@ -495,19 +474,17 @@ def bounded_mean_test(
     if math.isinf(bounds[0] if alternative == "greater" else bounds[1]):
         if not few or 2 * min(differing, n_uncommon) > n:
             return None
-        words = "the range of the metric is not known, so nothing bounds what was not seen"
         nothing = Interval(-math.inf, math.inf, confidence, METHOD)
-        notes = (f"{differing_words(differing, n)}: {words}",)
+        notes = (note("differing", n_differing=differing, n=n, so="range_unknown"),)
         return TestResult(METHOD, mean, math.nan, math.nan, n, alternative, nothing, notes=notes)
     sample = differences.bounded
     p = mean_p(sample, c, *bounds, alternative)
     interval = mean_bounds(sample, *bounds, confidence, alternative=alternative)
     if few:
-        words = f"{differing_words(differing, n)}: the bound allows for what was not seen"
+        notes = (note("differing", n_differing=differing, n=n, so="bound_allows"),)
         if p > 1.0 - confidence:
             needed = units_needed(sample, c, *bounds, alternative, alpha=1.0 - confidence)
-            words = few_differ_words(differing, n, needed)
-        notes = (words,)
+            notes = (note("few_differ", n_differing=differing, n=n, needed=needed),)
     return TestResult(METHOD, mean, math.nan, p, n, alternative, interval, notes=notes)
 
 
@@ -631,7 +608,7 @@ class BayesResult:
     p_better: float
     interval: Interval
     n: int
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 def bayes_paired(

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from recsys.errors import ColumnError, IdTypeError, InputError
 from recsys.records.arrays import Array, Bool, Float, PerCase, cached_property
 from recsys.records.checks import to_floats
+from recsys.records.facts import Note, note
 from recsys.stats.inference_results import UnpairedWarning, caution
 from recsys.stats.moments import Moments
 from recsys.stats.rare_values import BoundedSample, count_differing, count_wins_and_losses
@@ -45,7 +46,7 @@ class Differences:
     clusters: Array | None = None
     keys: Words = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
     weights: Float | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     spent: int = 0
 
     @property
@@ -167,29 +168,25 @@ class Aligned:
         weights = None if self.weights is None else self.weights[kept]
         return collapse(rows[:, kept], clusters, keys=unit_keys(self.ids[kept]), weights=weights)
 
-    def note(self) -> str:
-        """A sentence on the cases each table lacks; empty if none is missing."""
+    def notes(self) -> tuple[Note, ...]:
+        """A note on the cases each table lacks, if any is missing."""
         return describe_missing(self.missing, len(self.ids))
 
 
-def unpaired_notes(n_unpaired: int) -> tuple[str, ...]:
+def unpaired_notes(n_unpaired: int) -> tuple[Note, ...]:
     """That some cases have a value on one side only; nothing if there are none."""
-    return (f"{n_unpaired} cases count for one side only and are not paired",) if n_unpaired else ()
+    return (note("unpaired", n=n_unpaired),) if n_unpaired else ()
 
 
-def describe_missing(missing: Mapping[str, Any], n: int) -> str:
-    """A sentence on the cases each table lacks, as arrays of ids; empty if none is missing."""
-    parts = [
-        f"{name} lacks {len(ids)} (first: {ids.tolist()[0]!r})" for name, ids in missing.items() if len(ids)
-    ]
-    return f"of {n} cases, " + ", ".join(parts) if parts else ""
+def describe_missing(missing: Mapping[str, Any], n: int, *, warns: bool = False) -> tuple[Note, ...]:
+    """A note on the cases each table lacks, as arrays of ids, if any is missing.
 
-
-def note_gaps(missing: Mapping[str, Any], n: int) -> tuple[str, ...]:
-    """The sentence on missing cases, if there are any; a warning where a table lacks two or more, and 1%."""
-    text = describe_missing(missing, n)
-    matters = any(len(ids) > 1 and 100 * len(ids) >= n for ids in missing.values())
-    return (caution(UnpairedWarning, text) if matters else text,) if text else ()
+    With `warns` it is also a warning where a table lacks two or more, and 1%.
+    """
+    lacking = {name: (len(ids), ids.tolist()[0]) for name, ids in missing.items() if len(ids)}
+    if warns and any(count > 1 and 100 * count >= n for count, _ in lacking.values()):
+        return (caution(UnpairedWarning, "missing_cases", missing=lacking, n=n),)
+    return (note("missing_cases", missing=lacking, n=n),) if lacking else ()
 
 
 def align(tables: Mapping[str, PerCase], metrics: Sequence[str]) -> Aligned:
@@ -290,9 +287,11 @@ def pair(
             else "no pair is left: one side or the other is empty, NaN or missing for every case."
         )
     n_nan = int(len(a) - keep.sum()) - sum(len(ids_missing) for ids_missing in missing.values())
-    reason = "values left out: NaN" if second is None else "pairs left out: NaN on one side or both"
-    notes: tuple[str, ...] = (caution(UnpairedWarning, f"{n_nan} of {len(a)} {reason}"),) if n_nan > 0 else ()
-    notes += note_gaps(missing, len(a))
+    notes: tuple[Note, ...] = ()
+    if n_nan > 0:
+        what = "nan_values" if second is None else "nan_pairs"
+        notes = (caution(UnpairedWarning, what, n_nan=n_nan, n=len(a)),)
+    notes += describe_missing(missing, len(a), warns=True)
     clusters_kept = None if clusters is None else check_per_case(clusters, len(a), "clusters")[keep]
     labels = np.arange(len(a)) if ids is None else check_per_case(ids, len(a), "ids")
     keys = unit_keys(labels[keep])

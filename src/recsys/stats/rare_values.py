@@ -195,33 +195,6 @@ def units_needed(
     return math.ceil(tried[at] * n / step) if at < len(tried) else None
 
 
-def few_differ_words(n_differing: int, n: int, needed: int | None, noun: str = "user") -> str:
-    """How many differ, and about how many more units like those seen it would take to show something.
-
-    >>> few_differ_words(3, 1000, 2000)
-    '3 of 1,000 users differ; about 1,000 more like these would be needed'
-    >>> few_differ_words(0, 30, None)
-    'none of 30 users differs'
-    """
-    words = differing_words(n_differing, n, noun)
-    if needed is None or needed <= n:
-        return words
-    more = needed - n
-    unit = 10 ** max(0, len(str(more)) - 2)
-    return f"{words}; about {math.ceil(more / unit) * unit:,} more like these would be needed"
-
-
-def differing_words(n_differing: int, n: int, noun: str = "user") -> str:
-    """How many of all units differ.
-
-    >>> differing_words(1, 40), differing_words(3, 1000)
-    ('1 of 40 users differs', '3 of 1,000 users differ')
-    """
-    plural = noun if n == 1 else f"{noun}s"
-    who = f"{n_differing:,}" if n_differing else "none"
-    return f"{who} of {n:,} {plural} {'differ' if n_differing > 1 else 'differs'}"
-
-
 @dataclass(frozen=True, eq=False)
 class BoundedSample:
     """Values of units, how many units have each, and the weight of such a unit (1 by default).

@@ -581,18 +581,6 @@ def judge_tails(largest: Float, second: Float, fourth: Float, n_differing: Int) 
     return share, effective, (largest > 0) & (n_differing >= FEW) & few_hold_it
 
 
-def tail_words(share: float, effective: float, n_differing: int, noun: str) -> str:
-    """What heavy tails mean for a mean.
-
-    >>> tail_words(0.52, 3.3, 206, "value")
-    'heavy tails: about 3 of 206 values make up the spread (the largest 52% of it), so the mean is not normal'
-    """
-    return (
-        f"heavy tails: about {effective:.0f} of {n_differing:,} {noun}s make up the spread (the largest "
-        f"{share:.0%} of it), so the mean is not normal"
-    )
-
-
 def has_spread(values: Float) -> bool:
     """Whether values vary by more than rounding (0.3 - 0.1 and 0.8 - 0.6 differ in the last bit)."""
     largest = float(np.abs(values).max(initial=0.0))

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from recsys.errors import InputError
 from recsys.records.arrays import Array, Bool, Float, PerCase
 from recsys.records.checks import is_number, to_floats
+from recsys.records.facts import Note, note
 from recsys.stats.inference_results import (
     Interval,
     SmallSampleWarning,
@@ -52,13 +53,9 @@ class RunsResult:
     variance_runs: float
     better_in: int
     per_run: tuple[float, ...]
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     baseline_covariance: float = math.nan
     baseline_variance: float = math.nan
-
-    @property
-    def summary(self) -> str:
-        return f"better in {self.better_in} of {self.n_runs} runs"
 
 
 def run_result(
@@ -69,7 +66,7 @@ def run_result(
     variances: tuple[float, float],
     n_users: int,
     confidence: float,
-    notes: tuple[str, ...] = (),
+    notes: tuple[Note, ...] = (),
 ) -> RunsResult:
     """Test and interval of the mean over runs, whose variance is a sum of independent parts.
 
@@ -163,10 +160,9 @@ def seeds(
             "seeds needs a finite difference for every run and unit.", hint="Pair the runs by id first."
         )
     r, n = table.shape
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     if r < 3:
-        text = f"only {r} runs: the variance between runs is barely known, so the interval is wide; add a run"
-        notes += (caution(SmallSampleWarning, text),)
+        notes += (caution(SmallSampleWarning, "few_runs", n=r),)
     both = _with_baseline(table, baseline)
     by_user, by_run = both.mean(axis=1), both.mean(axis=2)
     residuals = both - by_user[:, None, :] - by_run[:, :, None] + by_run.mean(axis=1)[:, None, None]
@@ -181,7 +177,7 @@ def seeds(
     shared = runs if runs[0, 0] < interaction[0, 0] else interaction
     users_alone = users - shared if users[0, 0] > shared[0, 0] else np.zeros((2, 2))
     if users_alone[0, 0] == runs[0, 0] == 0:
-        notes += (caution(ZeroVarianceWarning, "every difference is the same: zero variance"),)
+        notes += (caution(ZeroVarianceWarning, "equal_values", noun="difference"),)
     return run_result(
         "users and runs crossed",
         by_run[0],
@@ -214,11 +210,11 @@ def folds(
     ratio = 1.0 / (k - 1) if test_over_train is None else test_over_train
     if not (is_number(ratio) and 0 < ratio < math.inf):
         raise InputError(f"test_over_train must be positive, got {ratio!r}.")
-    notes: tuple[str, ...] = (f"variance inflated by n_test / n_train = {ratio:.3g}",)
+    notes: tuple[Note, ...] = (note("fold_variance", ratio=ratio),)
     covariance = (1.0 / k + ratio) * np.cov(_with_baseline(d, baseline))
     if not has_spread(d):
         covariance[0] = covariance[:, 0] = 0.0
-        notes += (caution(ZeroVarianceWarning, "every fold shows the same difference: zero variance"),)
+        notes += (caution(ZeroVarianceWarning, "equal_folds"),)
     return run_result(
         "corrected resampled t",
         d,

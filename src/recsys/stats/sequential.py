@@ -178,7 +178,7 @@ def _bisect(end: float, centre: float, ruled_out: Callable[[float], bool]) -> fl
 
 
 @dataclass(frozen=True)
-class Verdict:
+class WatchedDifference:
     """The state of one watched difference; `decided` is "above", "below" or None."""
 
     name: str
@@ -202,7 +202,7 @@ class Watch:
 
     def update(
         self, values: Mapping[str, npt.ArrayLike], weights: npt.ArrayLike | None = None
-    ) -> tuple[Verdict, ...]:
+    ) -> tuple[WatchedDifference, ...]:
         """Add the next block of every watched difference; `weights` are those of the units."""
         if set(values) != set(self._sequences):
             missing = sorted(set(self._sequences) ^ set(values))
@@ -211,12 +211,12 @@ class Watch:
             self._sequences[name].update(block, weights)
         return self.verdicts()
 
-    def verdicts(self) -> tuple[Verdict, ...]:
+    def verdicts(self) -> tuple[WatchedDifference, ...]:
         verdicts = []
         for name, sequence in self._sequences.items():
             interval = sequence.interval
             decided = "above" if interval.low > 0 else "below" if interval.high < 0 else None
-            verdicts.append(Verdict(name, interval, sequence.mean, decided))
+            verdicts.append(WatchedDifference(name, interval, sequence.mean, decided))
         return tuple(verdicts)
 
     @property

@@ -20,11 +20,12 @@ import numpy as np
 from recsys.errors import MergeError, NoRowsError
 from recsys.kernels.exact_sums import exact_sum
 from recsys.records.arrays import Bool, ExactSums, Float, Histogram, Int, PerCase, Sums
+from recsys.records.facts import note
 from recsys.stats.inference_results import Estimate, Interval, SkewWarning, caution, t_interval
-from recsys.stats.intervals import TOO_NARROW, Combination, Method, count_rare, units_interval
+from recsys.stats.intervals import Combination, Method, count_rare, units_interval
 from recsys.stats.moments import Moments
 from recsys.stats.rare_values import BoundedSample, mean_bounds
-from recsys.stats.resampling import Units, groups_of, tail_words
+from recsys.stats.resampling import Units, groups_of
 
 N_GROUPS = 64
 _MOST_DISTINCT = 1 << 16
@@ -335,9 +336,10 @@ def _interval_from_moments(
         fourth = sum(math.comb(4, k) * Fraction(-value) ** (4 - k) * powers[k] for k in range(5))
         effective = square**2 / float(fourth)
         if share > 0.5 or effective < 10:
-            notes += [caution(SkewWarning, f"{tail_words(share, effective, n, 'value')}: {TOO_NARROW}")]
+            facts = {"share": share, "effective": effective, "n": n, "noun": "value"}
+            notes += [caution(SkewWarning, "heavy_tails", **facts, so="too_narrow")]
     else:
-        notes += ["whether few users make up the spread cannot be told without the values per user"]
+        notes += [note("spread_unknown")]
     confidence = estimate.interval.confidence
     interval = t_interval(value, error, df, confidence)
     if (

@@ -26,6 +26,7 @@ from recsys.errors import ColumnError, IdTypeError, InputError, UnknownNameError
 from recsys.metrics.attributes import read_table
 from recsys.records.arrays import Array, Bool, Float, Ids, Int, Table
 from recsys.records.checks import is_number, to_floats
+from recsys.records.facts import Note, note
 from recsys.stats.inference_results import Estimate, PopulationWarning, caution, t_interval
 from recsys.stats.pairing import Differences
 from recsys.stats.resampling import Units
@@ -298,7 +299,7 @@ class Covariates:
     names: tuple[str, ...]
     values: Float
     means: Float | None
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -307,7 +308,7 @@ class UserStrata:
 
     labels: Array
     shares: Mapping[object, float] | None
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
 
 
 def lookup_covariates(table: Table, known_means: Mapping[str, float] | None, users: Array) -> Covariates:
@@ -319,13 +320,13 @@ def lookup_covariates(table: Table, known_means: Mapping[str, float] | None, use
     values = {
         name: np.where(row_of_user >= 0, column[row_of_user], np.nan) for name, column in columns.items()
     }
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     for name, column in values.items():
         n_missing = int(np.isnan(column).sum())
         if n_missing == len(users):
             raise InputError(f"no user evaluated has a value of {name!r}.", table="covariates", column=name)
         if n_missing:
-            notes += (f"{n_missing:,} of {len(users):,} users have no {name} and count as average in it",)
+            notes += (note("missing_covariate", n_missing=n_missing, n=len(users), name=name),)
     adjusted_for, names = f"adjusted for {', '.join(columns)}", tuple(columns)
     if known_means is not None:
         if set(known_means) != set(names):
@@ -336,8 +337,7 @@ def lookup_covariates(table: Table, known_means: Mapping[str, float] | None, use
         means = np.array([float(known_means[name]) for name in names])
         if not np.isfinite(means).all():
             raise InputError(f"covariate_means must be finite, got {dict(known_means)}.")
-        listed = ", ".join(f"{name} {mean:g}" for name, mean in zip(names, means, strict=True))
-        estimand = f"{adjusted_for}: the difference among users with a mean of {listed}"
+        estimand = note("means_given", what=adjusted_for, means=dict(zip(names, means.tolist(), strict=True)))
     elif _has_other_users(table, row_of_user):
         means = np.array([float(np.nanmean(column)) for column in columns.values()])
         estimand = _table_users_note(adjusted_for, len(table.ids), len(users))
@@ -362,11 +362,9 @@ def lookup_strata(table: Table, known_shares: Mapping[Any, float] | None, users:
         shares: dict[object, float] = {
             _cell_label(name): float(share) for name, share in known_shares.items()
         }
-        return UserStrata(user_labels, shares, (f"{stratified_by}: the difference with the shares given",))
+        return UserStrata(user_labels, shares, (note("shares_given", what=stratified_by),))
     if not _has_other_users(table, row_of_user):
-        notes = (
-            (f"{n_missing:,} of {len(users):,} users are in no stratum and form one",) if n_missing else ()
-        )
+        notes = (note("missing_strata", n_missing=n_missing, n=len(users)),) if n_missing else ()
         return UserStrata(
             user_labels, None, (_same_users_caution(stratified_by, "shares", "stratum_shares"), *notes)
         )
@@ -387,22 +385,17 @@ def _has_other_users(table: Table, row_of_user: Int) -> bool:
     return len(table.ids) > len(np.unique(row_of_user[row_of_user >= 0]))
 
 
-def _same_users_caution(what: str, of: str, option: str) -> str:
+def _same_users_caution(what: str, of: str, option: str) -> Note:
     """Warn that the estimate holds for users like the evaluated ones only; return the note."""
-    return caution(
-        PopulationWarning,
-        f"{what} at these users' {of}: holds for users with the same {of}, not for users at large, for whom "
-        f"nothing is saved (give a table of more users than were evaluated, or {option}=)",
-    )
+    return caution(PopulationWarning, "same_users", what=what, of=of, option=option)
 
 
-def _table_users_note(adjustment: str, n_table: int, n_evaluated: int) -> str:
+def _table_users_note(adjustment: str, n_table: int, n_evaluated: int) -> Note:
     """Describe the estimand of a table with more users; warn if they are too few to stand for everybody."""
-    text = f"{adjustment}: the difference among the {n_table:,} users of the table"
     if n_table >= _POPULATION_FACTOR * n_evaluated:
-        return text
+        return note("table_users", what=adjustment, n_table=n_table, share_left=None)
     share_left = max(0.0, 1.0 - n_evaluated / n_table)
-    return caution(PopulationWarning, f"{text}; for users beyond it {share_left:.0%} of that saving holds")
+    return caution(PopulationWarning, "table_users", what=adjustment, n_table=n_table, share_left=share_left)
 
 
 def _user_rows(table: Table, users: Array, table_name: str) -> Int:
@@ -468,7 +461,7 @@ class Adjustment:
     users: Array
     covariates: Covariates
     strata: UserStrata | None
-    _cache: dict[bytes, tuple[Calibration, tuple[str, ...]]] = field(default_factory=dict)
+    _cache: dict[bytes, tuple[Calibration, tuple[Note, ...]]] = field(default_factory=dict)
 
     def sides(self, differences: Differences, present: Bool) -> AdjustedSides:
         """Both sides of a row, adjusted; `present` marks the units they are made of."""
@@ -498,7 +491,7 @@ class Adjustment:
         """Rows with one value per user (such as runs), adjusted."""
         return self._calibration(np.isin(self.users, users))[0].values(rows)
 
-    def _calibration(self, present: Bool) -> tuple[Calibration, tuple[str, ...]]:
+    def _calibration(self, present: Bool) -> tuple[Calibration, tuple[Note, ...]]:
         """The weights of a row's units, with notes; computed once for all rows with the same units."""
         from scipy.special import chdtrc
 
@@ -518,20 +511,15 @@ class Adjustment:
         calibration = calibrate(x, known.means, codes, shares, labels)
         n_idle = len(known.names) - calibration.rank
         if n_idle:
-            counted = f"{n_idle} of {len(known.names)} covariates ({', '.join(known.names)})"
-            notes += (f"{counted} do not vary, or follow from others or from strata: they change nothing",)
+            notes += (note("idle_covariates", n=n_idle, names=known.names),)
         if (
             known.means is not None
             and calibration.rank
             and chdtrc(calibration.rank, calibration.distance) < _RARE_CHANCE
         ):
             # The adjustment extrapolates along a line.
-            means = zip(known.names, sample_means, known.means, strict=True)
-            listed = ", ".join(f"{name} {a:.4g} against {b:.4g}" for name, a, b in means)
-            text = (
-                f"the users evaluated are no random sample of the population ({listed}): the adjusted "
-                "difference is right only if it depends on these along a straight line"
-            )
-            notes += (caution(PopulationWarning, text),)
+            pairs = zip(sample_means.tolist(), known.means.tolist(), strict=True)
+            means = dict(zip(known.names, pairs, strict=True))
+            notes += (caution(PopulationWarning, "no_random_sample", means=means),)
         self._cache[key] = calibration, notes
         return self._cache[key]

@@ -168,7 +168,7 @@ class ModelComparator:
                 test = tests[pair]
                 row |= {"p_value": test.p_value, "adjusted_p_value": test.adjusted_p}
                 row["significant"] = bool(test.adjusted_p < self.significance_level)
-                row["verdict"] = test.verdict
+                row["verdict"] = str(test.verdict)
             rows.append(row)
         return pd.DataFrame(rows)
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from recsys.errors import InputError
+from recsys.records.facts import Note
 from recsys.stats.effects import STANDARDISED, Effect, d_z, deviation, effect_notes, label_of, pooled_d
 from recsys.stats.effects import glass_delta as glass_effect
 from recsys.stats.inference_results import Alternative, Estimate, TestResult, check_alpha
@@ -160,7 +161,7 @@ class StatisticalTester:
             "interpretation": label_of(result.value, _STEPS) if is_finite else "undefined",
             "confidence_interval": (result.interval.low, result.interval.high),
             "n": result.n,
-            "warnings": [*pairs.notes, *effect_notes(result)],
+            "warnings": [*map(str, (*pairs.notes, *effect_notes(result)))],
         }
 
     def _correction_dict(self, p_values: Any, method: str, alpha: float | None) -> dict[str, Any]:
@@ -308,7 +309,7 @@ def _pair_named_samples(sample1: Any, sample2: Any, samples: Mapping[str, Any]) 
     return pair(*found)
 
 
-def _interval_dict(result: Estimate, notes: tuple[str, ...]) -> dict[str, Any]:
+def _interval_dict(result: Estimate, notes: tuple[Note, ...]) -> dict[str, Any]:
     """The keys of every interval."""
     return {
         "mean": result.value,
@@ -318,7 +319,7 @@ def _interval_dict(result: Estimate, notes: tuple[str, ...]) -> dict[str, Any]:
         "confidence": result.interval.confidence,
         "method": result.interval.method,
         "n": result.n,
-        "warnings": [*notes, *result.notes],
+        "warnings": [*map(str, (*notes, *result.notes))],
     }
 
 
@@ -334,5 +335,5 @@ def _test_dict(result: TestResult, level: float, statistic: str = "statistic") -
         "alternative": result.alternative,
         "method": result.method,
         "interpretation": "significant" if significant else "not significant",
-        "warnings": list(result.notes),
+        "warnings": [*map(str, result.notes)],
     }
