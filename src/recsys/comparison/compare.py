@@ -222,7 +222,7 @@ class Comparison(Reported, Sequence[Row]):
     def _all_columns(self) -> Columns:
         return number_columns(self.table)
 
-    def _printed(self) -> tuple[Columns, Sequence[str], Sequence[str]]:
+    def _printed(self) -> tuple[Columns, Sequence[object], Sequence[str]]:
         """The table metric by metric, the best model first."""
         sections, columns = columns_by_metric(self.table)
         return columns, self._footnotes(), self._marked(sections)

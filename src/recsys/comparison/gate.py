@@ -173,8 +173,8 @@ class Gate(Tabled):
             "confidence": self.confidence,
             "looks": self.looks,
             "look": self.look,
-            "checks": [json_value({**vars(c), "notes": [*map(str, c.notes)]}) for c in self.checks],
-            "notes": [*map(str, self.notes)],
+            "checks": json_value([vars(check) for check in self.checks]),
+            "notes": json_value(self.notes),
             "cautions": [one._asdict() for one in self.cautions],
         }
 
@@ -304,7 +304,7 @@ def _find_look(
     look = 1 if history is None else earlier_looks(new, history) + 1
     if look <= (looks or 1):
         return look, ()
-    facts = {"look": look, "name": new.name, "planned": looks or "one"}
+    facts: dict[str, Any] = {"look": look, "name": new.name, "planned": looks or "one"}
     if looks is not None:
         raise InputError(f"{look_words(**facts)}.", hint=PLAN_LOOKS)
     return look, (note("unplanned_look", **facts),)

@@ -25,7 +25,7 @@ class Tabled(ABC):
     def _footnotes(self) -> Sequence[object]:
         """The notes below the table: texts, and records that a reader must not miss."""
 
-    def _printed(self) -> tuple[Columns, Sequence[str], Sequence[str] | None]:
+    def _printed(self) -> tuple[Columns, Sequence[object], Sequence[str] | None]:
         """The table as it is printed, the notes, and the heading that each row stands under, if any."""
         return self._columns(), self._footnotes(), None
 
