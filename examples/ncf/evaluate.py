@@ -103,7 +103,7 @@ def differences(results: dict[str, dict[str, Any]], side: str) -> list[dict[str,
     table = recsys.compare({name: r[side] for name, r in results.items()}, metrics=["hit@10", "ndcg@10"])
     table = table.pairs("holm")
     return [
-        {"model": r.model, "against": r.baseline, "metric": r.metric, "verdict": r.verdict}
+        {"model": r.model, "against": r.baseline, "metric": r.metric, "verdict": str(r.verdict)}
         for r in table.rows
     ]
 

@@ -283,7 +283,7 @@ def compare(
     >>> truth = {u: {u} for u in range(300)}
     >>> old = recsys.evaluate({u: [u if u % 3 == 0 else -1] for u in truth}, truth, ["hit@1"])
     >>> new = recsys.evaluate({u: [u if u % 2 == 0 else -1] for u in truth}, truth, ["hit@1"])
-    >>> compare({"old": old, "new": new}, baseline="old")["new", "hit@1"].verdict
+    >>> str(compare({"old": old, "new": new}, baseline="old")["new", "hit@1"].verdict)
     'better: +50.0% [22.8, 85.9], d_z 0.24, p_holm < 0.0001'
     """
     return compare_results(evaluations, baseline, metrics, options, cautions=cautions)
