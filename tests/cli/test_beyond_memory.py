@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 import recsys
-from recsys.evaluation import checkpoints, out_of_core, tables
+from recsys.display import text_tables
+from recsys.evaluation import checkpoints, out_of_core
 
 pytest.importorskip("duckdb")
 METRICS = ["recall@3", "ndcg@3", "coverage@3"]
@@ -54,7 +55,7 @@ def test_files_are_evaluated_piece_by_piece(run, tmp_path):
     done = run("lists/*.parquet", "truth.parquet", *MEMORY, "--seen", "seen.parquet", "--json")
     assert (done.exit_code, done.stderr) == (0, "")
     assert json.loads(done.stdout)["sha256"] == json.loads(whole.to_json())["sha256"]
-    with tables.fitted(120):
+    with text_tables.fitted(120):
         assert run("lists", "truth.parquet", *MEMORY).stdout == f"{expected().to_text(intervals=None)}\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "lists", "seen.parquet", "truth.csv", "truth.parquet",
