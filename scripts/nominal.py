@@ -284,8 +284,7 @@ class Cell:
         return f"{self.family}: {self.world}, {self.n}"
 
     def run(self, worlds: int) -> dict[str, Any]:
-        """Simulate it; the line that is stored."""
-        worlds = self.worlds(worlds)
+        """Simulate it in so many worlds; the line that is stored."""
         seed = hashlib.sha256(self.name.encode()).digest()
         rng = np.random.default_rng(np.frombuffer(seed, dtype=np.uint32))
         tally, began = Tally(), time.process_time()
@@ -1292,7 +1291,10 @@ def simulate(cells: Sequence[Cell], finished: Finished, *, worlds: int, jobs: in
     failed = 0
     with ProcessPoolExecutor(jobs) as pool:
         # The large ones first, so that no worker is left alone with one at the end.
-        futures = {pool.submit(c.run, worlds): c for c in sorted(left, key=lambda c: -c.n * c.worlds(worlds))}
+        futures = {
+            pool.submit(c.run, c.worlds(worlds)): c
+            for c in sorted(left, key=lambda c: -c.n * c.worlds(worlds))
+        }
         for at, future in enumerate(as_completed(futures), 1):
             progress = f"{at}/{len(left)} {futures[future].name}"
             if future.exception():
