@@ -847,6 +847,16 @@ class TestChance:
         lists, truth = _lucky(np.random.default_rng(seed))
         assert recsys.evaluate(lists, truth, ["recall@20"]).cautions == ()
 
+    @pytest.mark.parametrize("seed", range(5))
+    def test_random_lists_of_most_items_may_miss_nobody(self, seed):
+        rng = np.random.default_rng(seed)
+        places = np.full((1, 2), 40)
+        while places.min(axis=1).max() >= 34:
+            places = rng.random((400, 40)).argsort(axis=1)[:, :3]
+        lists = {u: [(u + j) % 40 for j in range(34)] for u in range(400)}
+        truth = {u: [(u + place) % 40 for place in of_user] for u, of_user in enumerate(places.tolist())}
+        assert recsys.evaluate(lists, truth, ["recall@20"]).cautions == ()
+
     def test_the_users_of_a_model_that_misses_nobody_are_all_users(self):
         shop = Shop(1, n_items=100)
         lists = shop.lists(shop.taste, 40)

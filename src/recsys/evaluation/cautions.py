@@ -650,12 +650,14 @@ def everybody_has_a_hit(sample: SampledUsers) -> str | None:
     first hit near its end that others must have theirs beyond: they were left out. That nobody misses would
     be chance at most once in a thousand times, if no user's chance of a first hit grows along the list.
 
-    Silent: fewer than 100 users have a list and relevant items; the lists hold 90% of all items or more; a
-    model whose first hits are further up, even if users without a hit are left out; candidates that were
-    sampled, then cut or with other items added; another caution explains it.
+    Silent: fewer than 100 users have a list and relevant items; the lists hold 90% of all items or more, and
+    where users seem to be left out, half; a model whose first hits are further up, even if users without a
+    hit are left out; candidates that were sampled, then cut or with other items added; another caution
+    explains it.
     """
     hits, sizes = sample.hits, np.diff(sample.places.indptr)
-    if not np.diff(hits.indptr).all() or sample.places.nnz > _MOST * np.prod(sample.places.shape):
+    listed = sample.places.nnz / np.prod(sample.places.shape)
+    if not np.diff(hits.indptr).all() or listed > _MOST:
         return None
     others = sample.places - hits
     others.eliminate_zeros()
@@ -664,7 +666,7 @@ def everybody_has_a_hit(sample: SampledUsers) -> str | None:
         return f"the lists hold {what}: values of sampled candidates are far too high; rank all items"
     first = np.minimum.reduceat(hits.data, hits.indptr[:-1])
     are_cut = 2 * np.count_nonzero(sizes == sizes.max()) >= len(first)
-    if not are_cut or _chance_of_late_hits(first, sizes.max()) > 1e-3:
+    if not are_cut or listed > 0.5 or _chance_of_late_hits(first, sizes.max()) > 1e-3:
         return None
     n_late = int(np.count_nonzero(2 * first > sizes.max()))
     who = f"all {sample.n_users:,} users have a hit, {n_late:,} of them only in the last half of their list"
