@@ -585,10 +585,10 @@ def truth_leads_every_list(sample: SampledUsers) -> str | None:
 def worse_than_chance(sample: SampledUsers) -> str | None:
     """Ready lists find less than random ones would, or find it at their ends, as if in reverse.
 
-    More of the relevant items they hold are in the last half of the longest list than in the half before,
-    and in its last third than in the third before; chance would do the first at most once in a million times,
-    and the second once in a thousand. Or they hold fewer than half as many as random lists of the items
-    shown, and by chance would hold so few once in a million times.
+    More of the relevant items they hold are in the last half of the longest list than in the half before, in
+    its last third than in the third before, and in its last quarter than in the quarter before; chance would
+    do so at most once in a million, a thousand and a hundred times. Or they hold fewer than half as many as
+    random lists of the items shown, and by chance would hold so few once in a million times.
 
     Silent: fewer than 100 users have a list and relevant items; lists that begin with other things than a
     model's best, such as seen or advertised items; lists of items that few want, as of a shelf of rare or new
@@ -597,9 +597,9 @@ def worse_than_chance(sample: SampledUsers) -> str | None:
     from scipy.special import bdtr, pdtr
 
     hits, sizes = sample.hits, np.diff(sample.places.indptr)
-    halves, thirds = (_at_the_ends(hits.data, sizes.max(), parts) for parts in (2, 3))
-    if bdtr(halves[0], sum(halves), 0.5) < 1e-6 and bdtr(thirds[0], sum(thirds), 0.5) < 1e-3:
-        where = f"{halves[1]:,} in the last half of the lists and {halves[0]:,} in the half before"
+    ends = [_at_the_ends(hits.data, sizes.max(), parts) for parts in (2, 3, 4)]
+    if all(bdtr(n[0], sum(n), 0.5) < rare for n, rare in zip(ends, (1e-6, 1e-3, 1e-2), strict=True)):
+        where = f"{ends[0][1]:,} in the last half of the lists and {ends[0][0]:,} in the half before"
         return f"of the relevant items are {where}: are the scores distances, or the ranks in reverse?"
     shown = _per_item(sample.places) > 0
     by_chance = float(sizes @ ((sample.truth != 0) @ shown.astype(np.int64))) / shown.sum()
@@ -903,8 +903,7 @@ def _are_plain(names: Sequence[str]) -> bool:
 
 
 def _plain_id(name: str) -> str:
-    plain = unicodedata.normalize("NFC", name).strip()
-    return _FLOAT.sub(r"\1", plain)
+    return _FLOAT.sub(r"\1", unicodedata.normalize("NFC", name).strip())
 
 
 class _Truths(NamedTuple):
