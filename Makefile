@@ -23,7 +23,7 @@ SOURCES := $(shell find src -name '*.py' -o -name '*.pyi' -o -name 'py.typed' -o
     -o -name '*.txt')
 
 .PHONY: help demo test quick check parity bench tidy sanitize coverage mutants fuzz faults same-bytes load nominal \
-    nightly cross wheels matrix sbom audit docs lock clean browser
+    nightly cross wheels matrix sbom audit restate docs lock clean browser
 .DELETE_ON_ERROR:
 
 help:
@@ -48,6 +48,7 @@ help:
 	@echo "make sbom, make audit  what the package consists of; its known vulnerabilities (asks the network)"
 	@echo "make cross   the kernels' answers on this CPU and, in an emulator, on aarch64"
 	@echo "make docs    write the generated pages of docs/ and build the site into site/"
+	@echo "make restate write every stored number, transcript, finding and page anew; its diff is to be read"
 	@echo "make lock    resolve the locks anew"
 	@echo "make clean   remove environments, builds and caches"
 
@@ -175,6 +176,17 @@ docs: $(VENV)/.installed
 	$(BIN)/python scripts/write_docs.py
 	$(BIN)/python scripts/house.py --write
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# Whatever the tests compare with a stored text: a difference is a change of what users get, so read it.
+RESTATED = tests/stats/test_stored_numbers.py tests/audits/test_audit.py tests/cli/test_transcripts.py \
+    tests/golden/page.py
+restate: $(VENV)/.installed
+	@for file in $(RESTATED); do echo "$$file"; PYTHONPATH=tests $(BIN)/python "$$file" || exit 1; done
+	$(BIN)/python scripts/same_values.py --digest --store
+	$(BIN)/python scripts/write_docs.py
+	$(BIN)/python scripts/house.py --write
+	@git diff --stat
+	@echo "Read git diff: each line of it is a change of what users get."
 
 # The locks carry hashes and no addresses, so any index that serves the same files will do.
 # PySpark is published as source only: 456 MB, half a minute to fetch and build where pip has no wheel of it.

@@ -1,8 +1,8 @@
 """The numbers of this machine and tree have the stored digests, to the last bit.
 
 scripts/same_bytes.py compares all of them, in every way to compute them; the pieces here take some seconds.
-Where a change of a number is meant, `python scripts/same_values.py --digest --store` keeps the new digests,
-and the changelog says which numbers moved.
+After an intended change of a number, `make restate` stores the new digests, and the changelog names the
+numbers that moved.
 """
 
 from __future__ import annotations

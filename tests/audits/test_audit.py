@@ -772,7 +772,7 @@ def everything_found(name, clean):
 
 @pytest.mark.parametrize("name", list(CHECKS))
 def test_findings_are_those_that_are_stated(name, clean):
-    """`findings.json` holds every word; after a change that was meant: python tests/audits/test_audit.py."""
+    """`findings.json` has every word of them. After an intended change: make restate."""
     assert everything_found(name, clean) == json.loads(STATED.read_text("utf-8"))[name]
 
 

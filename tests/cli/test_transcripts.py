@@ -1,9 +1,7 @@
 """What the verbs print and write on a small world, word for word: nothing users read moves unnoticed.
 
-`transcripts.json` has the output of each command, with files shortened to hashes of their parts. After a
-change that was meant, look at the difference and write it anew:
-
-    python tests/cli/test_transcripts.py
+`transcripts.json` has the help and the output of each command, with files shortened to hashes of their parts.
+After an intended change, `make restate` writes it anew; read the difference.
 """
 
 from __future__ import annotations
@@ -17,6 +15,7 @@ import tempfile
 import warnings
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -208,6 +207,26 @@ def test_a_command_says_what_it_said(name, world):
     assert transcript(name, world) == json.loads(STATED.read_text("utf-8"))[name]
 
 
+def helps(group: click.Command, name: str = "") -> dict[str, list[str]]:
+    """{"help of VERB": what its --help prints}, of a command and those below it."""
+    found = {f"help of recsys{name}": run(f"{name} --help", Path())[1].splitlines()}
+    if isinstance(group, click.Group):
+        context = click.Context(group)
+        for verb in group.list_commands(context):
+            command = group.get_command(context, verb)
+            assert command is not None
+            found |= helps(command, f"{name} {verb}")
+    return found
+
+
+def test_help_says_what_it_said():
+    stated = json.loads(STATED.read_text("utf-8"))
+    found = helps(cli)
+    assert found.keys() == {name for name in stated if name.startswith("help of ")}
+    for name, lines in found.items():
+        assert lines == stated[name], name
+
+
 def test_the_world_is_a_world():
     assert 0.45 < math.fsum(chance(user, item) for user in range(40) for item in range(40)) / 1600 < 0.55
 
@@ -215,5 +234,5 @@ def test_the_world_is_a_world():
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as place:
         write_world(Path(place))
-        everything = {name: transcript(name, Path(place)) for name in COMMANDS}
+        everything = helps(cli) | {name: transcript(name, Path(place)) for name in COMMANDS}
     STATED.write_text(json.dumps(everything, indent=0, ensure_ascii=False) + "\n", encoding="utf-8")

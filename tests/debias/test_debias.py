@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ import recsys
 from recsys import debias
 from recsys.debias.policy_values import ESTIMATORS
 from recsys.errors import ColumnError, InputError, NotDefinedError, UnknownNameError
+from recsys.metrics import METRICS
 
 LISTS = {1: ["a", "b", "c"], 2: ["c", "a", "x"]}
 TRUTH = {1: {"a", "x"}, 2: {"a", "c", "b"}}
@@ -411,3 +413,21 @@ def test_items_that_were_no_candidates_are_counted_and_left_out():
     assert whole["recall@1", "naive"].value == 0.75
     part = debias.evaluate(recsys.Factors(users, items), {0: [0, 1], 1: [2]}, "auc", seen={0: [1]}, **options)
     assert part.counts["not_candidates of auc"] == 1
+
+
+def test_every_metric_that_is_a_sum_or_a_mean_over_relevant_items_is_estimated():
+    """The definition tried on the engine, and the names of the docstring."""
+    ranks = np.random.default_rng(0).permutation(12)
+    model = recsys.Factors(np.ones((1, 1)), ranks[:, None] + 1.0)
+    truth = {2: 3, 5: 1, 7: 2, 11: 1}
+    additive = {name for name, metric in METRICS.items() if metric.additive is True}
+    for name in additive - {"auc"}:  # which leaves the other relevant items out
+        request = name if METRICS[name].at_k == "never" else f"{name}@8"
+        whole = recsys.evaluate(model, {0: truth}, request)[request]
+        parts = [
+            recsys.evaluate(model, {0: {item: grade}}, request)[request] for item, grade in truth.items()
+        ]
+        assert whole == pytest.approx(sum(parts)) or whole == pytest.approx(np.mean(parts)), name
+    named = re.search(r"metrics: (.*?); (.*?) with one item", debias.evaluate.__doc__)
+    assert set(named[1].split(", ")) == additive
+    assert set(named[2].split(" and ")) == {n for n, m in METRICS.items() if m.additive == "one item"}

@@ -47,6 +47,14 @@ def test_hooks_call_what_the_lock_installs():
             assert f"\n{tools[name]}==" in lock
 
 
+def test_make_restate_rewrites_every_stored_text_of_the_tests():
+    words = re.search(r"^RESTATED = (.*?[^\\])\n", MAKEFILE, re.MULTILINE | re.DOTALL).group(1)
+    restated = set(words.replace("\\\n", " ").split())
+    writes = re.compile(r'^if __name__ == "__main__":\n(?: .*\n)*?.*\.write_text\(', re.MULTILINE)
+    tests = [path for path in (ROOT / "tests").rglob("*.py") if writes.search(path.read_text("utf-8"))]
+    assert {path.relative_to(ROOT).as_posix() for path in tests} == restated
+
+
 def test_the_policy_names_what_is_deprecated():
     policy = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
     (named,) = re.findall(r"^Deprecated now: (.*?)\n\n", policy, re.MULTILINE | re.DOTALL)

@@ -240,3 +240,10 @@ def test_memory_stays_far_below_users_by_items():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < n_users * n_items * 8 / 3  # a table of one float64 per pair would be 640 MB
+
+
+def test_every_metric_of_shown_items_builds_its_best_lists_but_those_where_none_are_known():
+    about_lists = {n for n, m in METRICS.items() if "lists" in m.needs or m.kind == "catalogue"}
+    built = {n for n, m in METRICS.items() if m.best_lists or m.mean_of_items}
+    assert about_lists - built == {"awrf", "ils", "ee_d", "ee_r", "ee_l", "epc", "popularity_lift"}
+    assert built <= about_lists

@@ -352,3 +352,14 @@ def test_a_distance_that_is_a_function_has_a_best_list_too():
     result = recsys.evaluate({1: ["a", "b"]}, {1: ["a"]}, [request], embeddings=vectors, catalogue=[*vectors])
     (limits,) = result.bounds().values()
     assert (limits.value, limits.best) == (1.0, 5.0)
+
+
+def test_the_floor_of_a_sum_over_places_ends_with_the_lists():
+    lists, truth = {1: [*"abcde"], 2: [*"cdeab"]}, {1: {"a": 1, "f": 2}, 2: {"c": 1}}
+    sums = ["hit", "hits", "dcg", "err", "graded_rbp", "mrr", "rbp"]
+    asked = [f"{name}@{k}" for name in (*sums, "recall") for k in (5, 9)]
+    rules = {"max_grade": 2}
+    bounds = recsys.evaluate(lists, truth, asked, catalogue=[*"abcdefghijkl"], conventions=rules).bounds()
+    for name in sums:
+        assert bounds[f"{name}@9"].floor == bounds[f"{name}@5"].floor, name
+    assert bounds["recall@9"].floor > bounds["recall@5"].floor

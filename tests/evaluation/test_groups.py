@@ -263,3 +263,19 @@ def test_cells_that_are_equal_but_written_otherwise_are_two_labels():
     items = pd.DataFrame({"item": [3, 4, 5], "kind": pd.Series([1, True, "x"], dtype=object)})
     result = recsys.evaluate({1: [3, 5], 2: [5, 4]}, {1: [3], 2: [4]}, ["recall@2"], items=items, by="kind")
     assert set(result.by) == {"1", "True", "x"}
+
+
+def test_a_group_without_a_shown_item_has_none_of_an_amount_and_no_value_of_a_mean():
+    items = {"kind": {3: "x", 5: "y", 4: "x"}, "price": {3: 2.0, 5: 3.0, 4: 1.0}}
+    amounts = {"filled@2": 0.25, "user_coverage@2": 0.5, "shown_value(of=price)@2": 1.5}
+    result = recsys.evaluate(
+        {1: [3, 4], 2: [5, 4]},
+        {1: [3], 2: [4]},
+        [*amounts, "unseen@2"],
+        items=items,
+        train={1: [5]},
+        by="kind",
+    )
+    group = result.by["y"]  # user 1 is shown nothing of it
+    assert {name: group[name] for name in amounts} == amounts
+    assert group["unseen@2"] == 1.0

@@ -566,3 +566,11 @@ def test_ratings_merge_with_ratings_of_the_same_metrics_alone():
 def test_users_without_any_prediction_are_an_empty_table():
     with pytest.raises(InputError, match="predictions table has no rows"):
         recsys.evaluate_ratings({1: {}}, {1: {5: 3.0}}, ["rmse"])
+
+
+@pytest.mark.filterwarnings("ignore::recsys.errors.RecsysWarning")
+@pytest.mark.parametrize("name", RATINGS)
+def test_metrics_that_punish_certainty_declare_it(name):
+    rows = [(1, 0, 0.3), (1, 1, 0.8), (2, 0, 0.2), (2, 1, 0.7)]
+    values = [evaluate_ratings(table([(1, 1, p), *rows]), metrics=[name])[name] for p in (1e-3, 1e-6)]
+    assert (values[1] > values[0] + 1) == RATINGS[name].punishes_certainty

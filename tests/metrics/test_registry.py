@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import EntryPoint
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from recsys.errors import ConventionError, CutoffError, RecsysError
 from recsys.evaluation import engine
 from recsys.evaluation.bounds.best_lists import builder_of
 from recsys.metrics.readings import Reading
-from recsys.metrics.registry import _ALIASES, METRICS, Request
+from recsys.metrics.registry import _ALIASES, METRICS, RATINGS, Request, metric_set, set_requests
 from recsys.ranks.ranked_truth import MatchedTruth
 from recsys.records.arrays import Lists
 from worlds.lists import World, known_of, list_frame, truth_frame, worlds
@@ -225,14 +226,10 @@ def test_weights_and_clusters_stay_with_their_cases(world, data):
         assert result.per_case.weights.tolist() == [world.case_weights[case] for case in world.cases]
 
 
-GROWING = sorted(name for name, metric in METRICS.items() if metric.grows_with_k)
+GROWING = "cold_coverage coverage dcg distinct_items err graded_rbp hit hits mrr rbp recall subtopic_recall"
 
 
-def test_what_grows_with_k_is_declared():
-    assert set(GROWING) >= {"hits", "hit", "recall", "dcg", "mrr"}
-
-
-@pytest.mark.parametrize("name", GROWING)
+@pytest.mark.parametrize("name", GROWING.split())
 @settings(max_examples=EXAMPLES // 4)
 @given(world=worlds(repeats=False).filter(nonempty), ties=st.sampled_from(["by_id", "expected"]))
 def test_curves_grow_with_k(name, world, ties):
@@ -527,6 +524,68 @@ def test_what_a_plugin_declares_is_known_everywhere():
     assert bounds["doubled_hits@5"].floor_how == "exact"  # cut at the end of the lists: 2/5 of 2
     assert bounds["doubled_hits@5"].floor == pytest.approx(0.8)
     assert (bounds["early_letters@1"].best, bounds["early_letters@1"].best_how) == (0.0, "exact")
+
+
+SETS = {
+    "audit": "precision recall ndcg map mrr hit",
+    "bench": "ndcg recall hit mrr coverage novelty",
+    "candidates": "hit ndcg mrr auc",
+    "clicks": "log_loss normalised_entropy ece mce auc gauc user_auc",
+    "curves": "recall precision",
+    "default": "precision recall ndcg map hit mrr",
+    "popularity": "recall ndcg",
+    "ratings": "mse rmse mae r2 explained_variance bias user_rmse user_mae",
+    "sampling": "ndcg hit",
+}
+
+
+def test_what_is_measured_where_no_metric_is_named():
+    assert {name for metric in (*METRICS.values(), *RATINGS.values()) for name in metric.sets} == set(SETS)
+    for name, members in SETS.items():
+        found = metric_set(name)
+        assert [metric.name for metric in found] == members.split()
+        assert [metric.sets[name] for metric in found] == list(range(1, len(found) + 1))
+    assert (set_requests("default")[-1], set_requests("default", 5)[-1]) == ("mrr", "mrr@5")
+
+
+def moved_between(before, after, **conventions):
+    """The metrics whose value on small lists moves between two functions of the grades of a case."""
+    plain = [n for n, m in METRICS.items() if m.kind != "catalogue" and not set(m.needs) - {"candidates"}]
+    names = [n if METRICS[n].at_k == "never" else f"{n}@4" for n in plain] + ["count(what=not_relevant)"]
+    rules = {"max_grade": 4, **conventions}
+    random, moved = Random(0), set()
+    for _ in range(40):
+        items = random.sample("abcdefgh", 8)
+        grades = {item: random.choice([0, 0, 1, 2]) for item in items if random.random() < 0.8}
+        if any(grades.values()):
+            one, other = (
+                recsys.evaluate({1: items}, {1: change(grades)}, names, full_ranking=True, conventions=rules)
+                for change in (before, after)
+            )
+            moved |= {n for n in names if not np.array_equal(one[n], other[n], equal_nan=True)}
+    return {Request.parse(name).metric.name for name in moved}
+
+
+def test_metrics_that_read_more_of_the_judgements_than_what_is_relevant_declare_it():
+    def relevant(grades):
+        return {item: grade for item, grade in grades.items() if grade > 0}
+
+    def pooled(grades):
+        return {item: grade or -1 for item, grade in grades.items()}
+
+    assert moved_between(dict, relevant) == {n for n, m in METRICS.items() if m.reads_judgements}
+    unjudged = moved_between(pooled, relevant, negative_grades="unjudged")
+    assert unjudged == {n for n, m in METRICS.items() if m.reads_pool}
+
+
+def test_the_parameter_over_stands_for_the_only_divisor_among_the_conventions():
+    divisors = {"precision_over", "recall_over", "ap_over", "accuracy_over"}
+    for name, metric in METRICS.items():
+        own = divisors & set(metric.conventions)
+        assert metric.over == (own.pop() if len(own) == 1 else "")
+        for choice in DECISIONS.get(metric.over, ()):
+            request = Request.parse(f"{name}(over={choice})" + ("@3" if metric.at_k == "required" else ""))
+            assert dict(request.params) == {metric.over: choice}
 
 
 @pytest.mark.parametrize("name", sorted(METRICS))

@@ -1,10 +1,8 @@
 """Corrections, bounds and resampled intervals of fixed samples, digit by digit.
 
 Simulations show that these methods keep their level; they would not show a correction that is a little off.
-`stored_numbers.json` has what they gave when the simulations passed. To store them anew after a change that
-was meant, and that the simulations approve of:
-
-    python tests/stats/test_stored_numbers.py
+`stored_numbers.json` has what they gave when the simulations passed. After an intended change that the
+simulations (`make nominal`) confirm, `make restate` stores them anew; read the difference.
 """
 
 from __future__ import annotations

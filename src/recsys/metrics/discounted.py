@@ -51,7 +51,6 @@ def _range_of_dcg(data: DataLimits, k: int | None, c: Conventions) -> Range:
     range=_range_of_dcg,
     conventions=("gain", "discount"),
     weighted=True,
-    grows_with_k=True,
     additive=True,
     sum_over_places=True,
 )
@@ -143,7 +142,6 @@ def sdcg(h: Reading, k: int | None, c: Conventions, *, min_grade: float = 0.0) -
     "rbp",
     formula="(1 - p) sum over hits at place r <= k of p^(r - 1)",
     reference="Moffat & Zobel, Rank-biased precision (2008)",
-    grows_with_k=True,
     sum_over_places=True,
 )
 def rbp(h: Reading, k: int | None, c: Conventions, *, p: float = 0.8) -> Float:
@@ -177,7 +175,6 @@ def _range_of_graded_rbp(data: DataLimits, k: int | None, c: Conventions, *, p: 
     bounds=(0.0, math.inf),
     range=_range_of_graded_rbp,
     conventions=("gain",),
-    grows_with_k=True,
     sum_over_places=True,
 )
 def graded_rbp(h: Reading, k: int | None, c: Conventions, *, p: float = 0.8) -> Float:
@@ -196,7 +193,6 @@ def graded_rbp(h: Reading, k: int | None, c: Conventions, *, p: float = 0.8) -> 
     reference="Chapelle et al., Expected reciprocal rank for graded relevance (2009)",
     conventions=("max_grade",),
     ties="own",
-    grows_with_k=True,
     not_additive=HITS_ABOVE,
     sum_over_places=True,
 )

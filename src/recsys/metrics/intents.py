@@ -475,7 +475,6 @@ def precision_ia(h: Reading, k: int | None, c: Conventions) -> Float:
     "subtopic_recall",
     formula="different intents of the hits in the first k places / intents",
     reference="Zhai, Cohen & Lafferty, Beyond independent relevance (2003)",
-    grows_with_k=True,
     aliases=("strec",),
     best_lists="every_intent",
     tie_order=_order_by_new_intents,

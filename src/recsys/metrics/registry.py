@@ -88,7 +88,6 @@ class Metric:
     # list entry if the metric is about the items shown: the highest on top are best, and at the end worst.
     tie_order: str | Callable[..., Float | None] = "relevance"
     weighted: bool = False
-    grows_with_k: bool = False
     population: Literal["relevant", "judged", "listed"] = "relevant"
     exposure: str = "none"
     mean_of_items: bool = False

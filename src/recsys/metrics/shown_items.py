@@ -51,7 +51,6 @@ def user_coverage(h: Reading, k: int | None, c: Conventions, *, least: float = 1
     reference="RecTools 0.19, SufficientReco",
     at_k="required",
     zero_of_none=True,
-    grows_with_k=False,
     aliases=("sufficient_reco",),
     best_lists="any_lists",
     tie_order="set",
