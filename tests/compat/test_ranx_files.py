@@ -39,9 +39,11 @@ def test_a_run_that_was_changed_is_in_order_wherever_it_is_read(tmp_path):
 
 
 def test_a_file_of_an_unknown_kind_or_with_another_number_of_columns(tmp_path):
-    with pytest.raises(AssertionError, match=r"(?s)'csv' is no kind of file.*json, trec, gz, parquet, lz4"):
+    with pytest.raises(
+        AssertionError, match=r"(?s)'csv' is not a kind of file.*json, trec, gz, parquet, lz4"
+    ):
         RUNS[0].save(str(tmp_path / "run.csv"))
-    with pytest.raises(AssertionError, match=r"(?s)'lz4' is no kind of file.*json, trec, gz, parquet\."):
+    with pytest.raises(AssertionError, match=r"(?s)'lz4' is not a kind of file.*json, trec, gz, parquet\."):
         QRELS.save(str(tmp_path / "qrels.json"), kind="lz4")
     (tmp_path / "run.txt").write_text("q Q0 a 1 3.0 bm25\nq a 2.0\n")
     with pytest.raises(InputError, match=r"(?s)'q a 2.0' has 3 columns.*A line of a Run has 6"):

@@ -28,7 +28,7 @@ _EVEN = 0.5  # observed so evenly that weighting would cost less than half the s
 
 @check("bias", "lists")
 def popularity_baseline(e: Evidence) -> CheckResult:
-    """The metrics of the lists beside those of the most popular unseen items."""
+    """The metrics of the lists next to those of the most popular unseen items."""
     lists, popular = _metric_values(e, e.ranked), _metric_values(e, e.popular(e.train_counts))
     not_better = [m for m in lists if not lists[m] > popular[m]]
     table = {m: {"yours": lists[m], "popularity": popular[m]} for m in lists}

@@ -1,4 +1,4 @@
-"""Checks of ids: whole, of one kind, spelt one way, in the right columns; and of time units."""
+"""Checks of ids: whole, of one kind, spelled one way, in the right columns; and of time units."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from recsys.records.arrays import Ids
 _WRONG_ENCODING = re.compile("[\ufffd\ufeff\x00-\x1f\x7f-\x9f]|\u00c3[\u0080-\u00bf]|\u00e2\u20ac")
 _FLOAT = re.compile(r"-?\d+\.0")
 _ERROR_SHARE = 0.1  # of the unknown ids, those in another spelling from which on it is an error
-_LEAST_TIMESTAMP = 1e8  # smaller numbers are no seconds since 1970
+_LEAST_TIMESTAMP = 1e8  # smaller numbers are not seconds since 1970
 _POWER_TOLERANCE = 0.2  # of the ratio of two units, in powers of ten
 _SWAP_MARGIN = 0.1  # how much better the other column must fit before columns look swapped
 
@@ -115,7 +115,7 @@ def _normalise(value: str) -> str:
 
 @check("ids")
 def swapped_columns(e: Evidence) -> Iterator[Finding]:
-    """Users and items exchanged on one of the two sides."""
+    """Users and items swapped on one of the two sides."""
     train, test = e.raw["train"], e.raw["test"]
     yield from _swap_finding("test", (test.users, test.items), (train.users, train.items))
     if e.ranked is not None and not e.is_source:
@@ -125,7 +125,7 @@ def swapped_columns(e: Evidence) -> Iterator[Finding]:
 def _swap_finding(name: str, sides: tuple[Ids, Ids], known: tuple[Ids, Ids]) -> Iterator[Finding]:
     own = (_share_known(sides[0], known[0]), _share_known(sides[1], known[1]))
     other = (_share_known(sides[0], known[1]), _share_known(sides[1], known[0]))
-    # Cold users fit badly, too: both columns must fit at least as well when exchanged.
+    # Cold users fit badly, too: both columns must fit at least as well when swapped.
     worse = other[0] < own[0] or other[1] < own[1]
     if worse or min(other) < 0.5 or sum(other) < sum(own) + _SWAP_MARGIN:
         return
@@ -136,7 +136,7 @@ def _swap_finding(name: str, sides: tuple[Ids, Ids], known: tuple[Ids, Ids]) -> 
         f"are users: the columns look swapped ({own[0]:.0%} and {own[1]:.0%} fit as they are)",
         len(sides[0]),
         tuple(sides[0].values[:3].tolist()),
-        f"Exchange the user and item columns of {name}, or name them with columns=.",
+        f"Swap the user and item columns of {name}, or name them with columns=.",
         {"as_is": own, "swapped": other},
     )
 
@@ -150,7 +150,7 @@ def _share_known(ids: Ids, known: Ids) -> float:
 
 @check("ids", "factors")
 def swapped_factors(e: Evidence) -> CheckResult:
-    """Matrices of users and items exchanged: the ids fit only after a swap."""
+    """Matrices of users and items swapped: the ids fit only after a swap."""
     if not isinstance(e.ranked, Factors) or e.users.kind != "int" or e.items.kind != "int":
         return None
     n_users, n_items = len(e.ranked.users), len(e.ranked.items)
@@ -168,7 +168,7 @@ def swapped_factors(e: Evidence) -> CheckResult:
         f"to {highest_user:,} and items up to {highest_item:,}: the matrices look swapped",
         1,
         (),
-        "Exchange them: Factors(V, U).",
+        "Swap them: Factors(V, U).",
         {"n_users": n_users, "n_items": n_items},
     )
 

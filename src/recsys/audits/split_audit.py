@@ -106,7 +106,7 @@ def audit(
             numbers = np.array([float(by_item.get(i, 0.0)) for i in evidence.items.values.tolist()])
         except (TypeError, ValueError, OverflowError) as error:
             raise InputError(
-                f"popularity holds what is no number ({error}).", hint="Pass {item: number}."
+                f"popularity holds something that is not a number ({error}).", hint="Pass {item: number}."
             ) from None
         evidence = replace(evidence, given_popularity=numbers)
     return _run_checks(evidence, names, findings)

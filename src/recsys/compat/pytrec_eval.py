@@ -144,7 +144,7 @@ class RelevanceEvaluator:
             relevant_from=None if level == 1 else level,
             judged_only="yes" if judged_only else "no",
         )
-        judged = query_relevance.items()  # an AttributeError for what is no mapping
+        judged = query_relevance.items()  # an AttributeError if it is not a mapping
         held = hold_truth(query_relevance)
         if held is None:
             held = {}
@@ -271,7 +271,7 @@ def parse_run(f_run: Iterable[str]) -> dict[str, dict[str, float]]:
     """The lines of a TREC run, "query Q0 document rank score name", as {query: {document: score}}.
 
     Raises:
-        ValueError: a line has another number of columns, or a score is no number.
+        ValueError: a line has another number of columns, or a score is not a number.
         AssertionError: a query lists a document twice.
     """
     return _parse_lines(f_run, n_columns=6, at=4, number=float)
@@ -281,7 +281,7 @@ def parse_qrel(f_qrel: Iterable[str]) -> dict[str, dict[str, int]]:
     """The lines of TREC judgements, "query 0 document grade", as {query: {document: grade}}.
 
     Raises:
-        ValueError: a line has another number of columns, or a grade is no whole number.
+        ValueError: a line has another number of columns, or a grade is not a whole number.
         AssertionError: a document is judged twice.
     """
     return _parse_lines(f_qrel, n_columns=4, at=3, number=int)

@@ -1,7 +1,7 @@
 """`calc_metrics` of RecTools over this library: its metric objects and tables in, its dict of numbers out.
 
 Objects are known by the name of their class and its attributes, so that RecTools need not be imported. Its
-tables become lists with the same numbers: a place that the rank column leaves out holds an item that nobody
+tables become lists with the same numbers: a place that the rank column leaves out holds an item that no user
 wants, and an item listed twice is two relevant items.
 
 >>> import pandas as pd
@@ -190,7 +190,7 @@ def _of_lists(
 
 
 def _partial_auc(metric: Any, tables: _Tables) -> Iterator[tuple[str, float]]:
-    """Lists go on with k items that nobody wants, and then with the relevant items they lack."""
+    """Lists go on with k items that no user wants, and then with the relevant items they lack."""
     import pandas as pd
 
     truth = tables.truth(metric)

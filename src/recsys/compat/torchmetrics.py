@@ -94,7 +94,7 @@ class _Retrieval:
                 hint="Use error, skip, neg or pos.",
             )
         if ignore_index is not None and type(ignore_index) is not int:
-            raise InputError(f"ignore_index={ignore_index!r} is no whole number.", hint="Use -1, or None.")
+            raise InputError(f"ignore_index={ignore_index!r} is not a whole number.", hint="Use -1, or None.")
         if not callable(aggregation) and aggregation not in _AGGREGATES:
             raise InputError(
                 f"aggregation={aggregation!r} is unknown.",
@@ -238,13 +238,13 @@ class _AtTopK(_Retrieval):
 
 
 class RetrievalMAP(_AtTopK):
-    """Average precision over the hits; items with a score of 0 or less are no hits."""
+    """Average precision over the hits; items with a score of 0 or less are not hits."""
 
     _name = "map"
 
 
 class RetrievalMRR(_AtTopK):
-    """The reciprocal rank of the first hit; items with a score of 0 or less are no hits."""
+    """The reciprocal rank of the first hit; items with a score of 0 or less are not hits."""
 
     _name = "mrr"
 
@@ -381,7 +381,9 @@ class RetrievalRecallAtFixedPrecision(RetrievalPrecisionRecallCurve):
     ) -> None:
         super().__init__(max_k, adaptive_k, empty_target_action, ignore_index, aggregation)
         if not 0 <= min_precision <= 1:
-            raise InputError(f"min_precision={min_precision!r} is no share.", hint="Use a float such as 0.5.")
+            raise InputError(
+                f"min_precision={min_precision!r} is not a share.", hint="Use a float such as 0.5."
+            )
         self.min_precision = min_precision
 
     def compute(self) -> Any:

@@ -52,7 +52,7 @@ class SplitOptions(TypedDict, total=False):
     seed: of all draws.
     unit: the unit of numeric times since 1970 ("s", "ms", "us", "ns"), for borders that are dates.
     on_tie: what happens to rows of equal time at a border; a name in `ON_TIE`.
-    rounding: of a share that is no whole number of rows: "down" (but at least 1), "nearest" or "up".
+    rounding: of a share that is not a whole number of rows: "down" (but at least 1), "nearest" or "up".
     short: what happens to users with too few rows to be on every side: all their rows are "exclude"d, go to
         "train" or to "test", or are an "error".
     bad_rows: what happens to rows without a time or rating, or with a rating outside `scale`: "error",
@@ -357,7 +357,7 @@ class Job:
 
         Args:
             side: of each active row.
-            extra_parts: the parts beside train and test.
+            extra_parts: the parts besides train and test.
             identity: parameters that distinguish one of several splits (fold=, window=).
         """
         full = side

@@ -187,7 +187,7 @@ def save(
         The manifests, each with the SHA-256 of its files.
 
     Raises:
-        FileError: the folder exists or cannot be written, or the data is no table.
+        FileError: the folder exists or cannot be written, or the data is not a table.
     """
     target = Path(folder).absolute()
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
@@ -217,14 +217,14 @@ def _write_split(split: Split, rows: Any, folder: Path, ending: str) -> dict[str
     source = None if rows is None else as_frame(rows)
     n_rows = split.counts["rows"]["input"]
     if rows is not None and (source is None or len(source) != n_rows):
-        raise FileError(f"rows= is no table of {n_rows:,} rows.", hint="Pass the table that was split.")
+        raise FileError(f"rows= is not a table of {n_rows:,} rows.", hint="Pass the table that was split.")
     files = {}
     for name in [*split.names, *(["excluded"] if split.reasons else [])]:
         part = getattr(split, name) if source is None else FrameTable(source, None).take(split.mask(name))
         if name == "excluded":
             frame = as_frame(part)
             if frame is None:
-                raise FileError(f"{type(part).__name__} is no table.", hint="Save splits of tables.")
+                raise FileError(f"{type(part).__name__} is not a table.", hint="Save splits of tables.")
             reasons = np.asarray(split.reason_of_row, dtype=object)
             part = frame.to_pandas().assign(excluded_because=reasons)
         target = folder / f"{name}{ending}"

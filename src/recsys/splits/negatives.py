@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 HOW = {
-    "uniform": "every item that is no positive of the user is equally likely",
+    "uniform": "every item that is not a positive of the user is equally likely",
     "popularity": "an item is drawn in proportion to its number of interactions to the power of `power`",
     "batch_free": "uniform, without the judged items of any user in the same batch",
 }
@@ -59,7 +59,7 @@ class Negatives:
         sizes = np.diff(self.indptr)
         if len(sizes) and (sizes != sizes[0]).any():
             raise InputError(
-                f"users have between {sizes.min()} and {sizes.max()} negatives, which is no matrix.",
+                f"users have between {sizes.min()} and {sizes.max()} negatives, which is not a matrix.",
                 hint="Use to_dict() or to_frame(), or ask for fewer.",
             )
         return self.items.values[self.codes].reshape(len(sizes), -1)

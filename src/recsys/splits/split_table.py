@@ -140,7 +140,7 @@ class FrameTable(InteractionTable):
 
 
 class EntryTable(InteractionTable):
-    """Data that is no frame: one row per entry, one column per role."""
+    """Data that is not a frame: one row per entry, one column per role."""
 
     def __init__(
         self,

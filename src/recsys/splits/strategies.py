@@ -233,7 +233,7 @@ def global_temporal(
         return job.build_split(side)
     start = job.clock.at(validation_at, what="validation_at")
     if start >= border:
-        raise SplitError(f"validation_at={validation_at!r} is not before at={at!r}.", hint="Exchange them.")
+        raise SplitError(f"validation_at={validation_at!r} is not before at={at!r}.", hint="Swap them.")
     side[(job.times >= start) & (side == TRAIN)] = VALIDATION
     return job.build_split(side, VALIDATION)
 
@@ -405,7 +405,7 @@ def _cut_each_user(job: Job, rows: Int | None, amounts: tuple[Any, Any], *, by_t
 
 
 def _extra_parts(amounts: tuple[Any, Any]) -> tuple[int, ...]:
-    """The parts beside train and test."""
+    """The parts besides train and test."""
     return (VALIDATION,) if amounts[1] else ()
 
 

@@ -121,7 +121,7 @@ class ModelComparator:
     def get_comparison_table(self, metrics: Sequence[str] | None = None) -> Any:
         """One row per model and baseline: every metric, followed by the gain over each baseline.
 
-        A gain is marked `*`, `**` or `***` where its p-value lies below 0.05, 0.01 or 0.001, corrected over
+        A gain is marked `*`, `**` or `***` where its p-value is below 0.05, 0.01 or 0.001, corrected over
         the models, on the first metric alone and on all others together; without values by user there are no
         marks. `table.attrs["tested"]` names the metrics that were tested.
         """
@@ -391,15 +391,15 @@ def _or_na(value: Any) -> Any:
 
 
 def _position(name: str, order: tuple[str, ...]) -> tuple[int, float]:
-    """Where a column stands: by its place in the order, then by its cut-off."""
+    """The sort key of a column: its place in the order, then its cut-off."""
     stem, _, k = name.partition("@")
     return order.index(stem) if stem in order else len(order), float(k) if k.isdigit() else math.inf
 
 
 def _cells(values: Iterable[Any], *, metric: bool) -> list[Any]:
-    """Cells of Markdown and LaTeX, where a float has four decimals: all digits if it is no metric.
+    """Cells of Markdown and LaTeX, where a float has four decimals: all digits if it is not a metric.
 
-    A metric that would be printed as 0.0000 and is not 0 has two digits; NA is no number.
+    A metric that would be printed as 0.0000 and is not 0 has two digits; a missing number is NA.
 
     >>> _cells([0.25, 0.00001, 0.0, None], metric=True), _cells([1e-05, 45.2, 64], metric=False)
     ([0.25, '1.0e-05', 0.0, 'NA'], ['1e-05', '45.2', 64])
@@ -443,7 +443,7 @@ class EvaluationVisualizer:
     """The data of the charts of document 000; `recsys.report.figures` draws charts of results.
 
     Which of two numbers is better follows from the metric: the lower RMSE, the higher recall. Of a number
-    that is no registered metric the higher one is better, of a time the lower.
+    that is not a registered metric the higher one is better, of a time the lower.
 
     >>> data = EvaluationVisualizer().prepare_bar_chart_data(
     ...     results={"als": {"recall@10": 0.3}, "popularity": {"recall@10": 0.2}}, metrics=["recall@10"]

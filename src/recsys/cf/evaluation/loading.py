@@ -1,7 +1,7 @@
 """Models and test sets from folders, as the examples of document 000 load them.
 
-A model is two matrices whose names say which is which. They are easily exchanged, so the row counts are
-checked against the metadata beside the model and the ids of the data.
+A model is two matrices whose names say which is which. They are easily swapped, so the row counts are
+checked against the metadata next to the model and the ids of the data.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ def load_model(
     Args:
         path: the folder or the file.
         name: which model, where a folder holds several (`name="als"` for `als_U.npy`).
-        n_users: how many users there are, to detect exchanged matrices; also read from JSON beside them.
+        n_users: how many users there are, to detect swapped matrices; also read from JSON next to them.
         n_items: how many items there are, for the same purpose.
         needs: interactions whose user and item numbers must have a row.
 
-    Exchanged matrices (rows of U = number of items) are swapped back with a SwappedFactorsWarning. Nothing is
+    Swapped matrices (rows of U = number of items) are swapped back with a SwappedFactorsWarning. Nothing is
     unpickled.
     """
     source = Path(path)
@@ -71,7 +71,7 @@ def _model_factors(path: Path) -> FactorPair:
     source = load_source(path)
     if not isinstance(source, Factors):
         raise FileError(
-            f"{path} holds a model of the kind {describe_model(path)['kind']!r}, whose scores are no "
+            f"{path} holds a model of the kind {describe_model(path)['kind']!r}, whose scores are not "
             "products of factors.",
             hint="recsys.models.load_model(path) reads it, and recsys.evaluate takes that.",
         )
@@ -116,9 +116,9 @@ def load_embeddings(
     """The item embeddings of a .npy, .npz, .safetensors or .pt file.
 
     If there are several arrays, the matrix is `embeddings`, `embedding` or the only one with two dimensions.
-    An array `i_idx`, `item` or `item_ids` beside it (the first of these) says which item each row belongs to,
-    by the item's row in the model. An array `product_ids` holds the ids of a shop: with the arguments below
-    they become rows of the model, without them they stay as they are.
+    An array `i_idx`, `item` or `item_ids` next to it (the first of these) says which item each row belongs
+    to, by the item's row in the model. An array `product_ids` holds the ids of a shop: with the arguments
+    below they become rows of the model, without them they stay as they are.
 
     Args:
         path: the file.
@@ -172,7 +172,7 @@ def _rows_of_products(
             raise FileError(
                 f"{path} names {len(products):,} rows by product ids, the model has {n_items:,} items, and "
                 "no mapping says which are which.",
-                hint="Keep idx_to_item or item_to_idx in a JSON file beside the model, or pass item_rows=.",
+                hint="Keep idx_to_item or item_to_idx in a JSON file next to the model, or pass item_rows=.",
             )
         warn(
             RecsysWarning,

@@ -47,7 +47,7 @@ class BaseMetric(NamedMetric):
     def validate_inputs(self, predictions: Any, ground_truth: Any) -> bool:
         """Whether there is something to score; False means the value is 0.0.
 
-        Predictions without an order (a set) and arguments that are no collection raise an InputError.
+        A set, which has no order, as predictions and arguments that are not collections raise an InputError.
 
         >>> RecallAtK().validate_inputs([1, 2], {2}), RecallAtK().validate_inputs([], {2})
         (True, False)

@@ -206,7 +206,7 @@ def time_based_split(
         n_columns = interactions.shape[1] if interactions.ndim == 2 else 0
         if not isinstance(timestamp_col, int | np.integer) or not -n_columns <= timestamp_col < n_columns:
             raise ColumnError(
-                f"timestamp_col={timestamp_col!r} is no column of an array of shape {interactions.shape}.",
+                f"timestamp_col={timestamp_col!r} is not a column of an array of shape {interactions.shape}.",
                 hint="Pass a 2-D array with one row per interaction, and the number of a column, from 0.",
             )
         # The rows of an array are returned in the order of time.

@@ -69,7 +69,7 @@ class UnlikeQueriesError(InputError, AssertionError):
 
 
 class _NestedNumbers(Generic[_Number]):
-    """What Qrels and Run share. Queries are in order at once, documents when somebody looks at them."""
+    """What Qrels and Run share. Queries are in order at once, documents when they are read."""
 
     number: ClassVar[type]
     trec_line: ClassVar[str]
@@ -361,7 +361,7 @@ def _file_kind(path: str, kind: str | None, known: Sequence[str]) -> str:
         suffix = os.path.splitext(path)[1][1:]  # noqa: PTH122 - ".trec" alone is a suffix to ranx as well
         kind = {"txt": "trec", "parq": "parquet"}.get(suffix, suffix)
     if kind not in known:
-        raise TypeMismatchError(f"{kind!r} is no kind of file.", hint=f"One of {', '.join(known)}.")
+        raise TypeMismatchError(f"{kind!r} is not a kind of file.", hint=f"One of {', '.join(known)}.")
     return kind
 
 
@@ -418,7 +418,7 @@ class FrozensetDict(MutableMapping[Any, Any]):
 
 
 def _mark(at: int, alphabet: str) -> str:
-    """What stands for the model of this number: a to z, then aa, ab and so on."""
+    """The letters of the model with this number: a to z, then aa, ab and so on."""
     before, last = divmod(at, len(alphabet))
     return (_mark(before - 1, alphabet) if before else "") + alphabet[last]
 
@@ -491,7 +491,7 @@ class Report(_Written):
         ]
 
     def _marks(self, models: Iterable[int], alphabet: str) -> str:
-        """What stands for these models; commas between, if the letters do not suffice for all models."""
+        """The letters of these models, with commas if there are more models than letters."""
         between = "" if len(self.model_names) <= len(alphabet) else ","
         return between.join(_mark(at, alphabet) for at in models)
 

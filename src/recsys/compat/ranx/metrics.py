@@ -1,6 +1,6 @@
 """The metrics of ranx by its names, on arrays: one array per query, a row (document, number) per document.
 
-The documents of a run are taken in the order they stand in; their numbers are not looked at.
+The documents of a run are taken in their order; their numbers are not read.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _by_query(
 
 
 def as_dicts(arrays: Any, *, is_run: bool) -> dict[str, dict[str, float]]:
-    """Arrays as nested dicts: a run's documents numbered down; one that is listed again is nobody's."""
+    """Arrays as nested dicts: a run's documents numbered down; one that is listed again is irrelevant."""
     nested = {}
     for query, rows in enumerate(arrays):
         found: dict[str, float] = {}

@@ -235,7 +235,7 @@ def split_trec(data: bytes, name: str, kind: str) -> TextTable:
                 problem = f"{len(cells)} columns, expected {len(names)}: {_shorten(line)}.{guess}"
                 raise FileError(
                     f"{name}, line {number}: {problem}",
-                    hint=f"The columns are {' '.join(names)}. Mend the line, or name another format.",
+                    hint=f"The columns are {' '.join(names)}. Fix the line, or name another format.",
                 )
             yield number, [cell.decode() for cell in cells]
 
@@ -539,7 +539,7 @@ def _parse_numbers(column: Any, role: str, table: TextTable) -> Float:
             return np.asarray(column.cast(pa.float64()).to_numpy(), dtype=np.float64)
         except pa.ArrowException:
             column = _cells(column)
-    # float() also reads 1_000 and digits of other scripts; in a file they are no numbers.
+    # float() also reads 1_000 and digits of other scripts; in a file they are not numbers.
     texts = "".join(column)
     if "_" not in texts and texts.isascii():
         with suppress(ValueError):
@@ -547,7 +547,7 @@ def _parse_numbers(column: Any, role: str, table: TextTable) -> Float:
     row = next(i for i, text in enumerate(column) if not _is_number(text))
     raise FileError(
         f"{table.name}, {table.line(row)}: the {role} {column[row]!r} is not a number.",
-        hint=f"Every row needs a {role}; mend the line, or name another column for it.",
+        hint=f"Every row needs a {role}; fix the line, or name another column for it.",
     )
 
 

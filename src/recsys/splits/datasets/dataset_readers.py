@@ -153,7 +153,7 @@ class Folder:
         try:
             return zipfile.ZipFile(io.BytesIO(data))
         except Exception as error:  # of many types where the archive is damaged
-            raise FileError(f"{self.path} is no zip archive ({error}).", hint="Fetch it again.") from error
+            raise FileError(f"{self.path} is not a zip archive ({error}).", hint="Fetch it again.") from error
 
 
 class TableOptions(TypedDict, total=False):
@@ -203,7 +203,7 @@ def movielens(path: str | os.PathLike[str]) -> Dataset:
 
 
 def _read_headerless(folder: Folder, name: str, header: tuple[str, ...]) -> Any:
-    """A table beside the ratings: separated by | or ::, without a header, in UTF-8 or (old ones) Latin-1."""
+    """A table next to the ratings: separated by | or ::, without a header, in UTF-8 or (old ones) Latin-1."""
     if name not in folder:
         return None
     try:
@@ -273,7 +273,7 @@ def _read_typed_table(folder: Folder, name: str) -> tuple[Any, dict[str, str]]:
                 frame[column] = np.array([float(cell or "nan") for cell in frame[column]])
             except ValueError as error:
                 raise FileError(
-                    f"{name}: {column} holds a cell that is no number ({error}).", hint="Correct the cell."
+                    f"{name}: {column} holds a cell that is not a number ({error}).", hint="Correct the cell."
                 ) from error
     names = {column: str(column).partition(":")[0] for column in frame.columns}
     if len(set(names.values())) < len(names):
@@ -357,13 +357,13 @@ def _require(roles: Mapping[str, str], frame: Any, name: str, *needed: str) -> N
 
 
 def _check_scale(frame: Any, column: str, scale: tuple[float, float], name: str) -> None:
-    """An error if a rating lies outside the scale of its format."""
+    """An error if a rating is outside the scale of its format."""
     values = frame[column].to_numpy()
     is_outside = ~((values >= scale[0]) & (values <= scale[1]))
     if is_outside.any():
         row = int(np.argmax(is_outside))
         raise FileError(
-            f"{name}, row {row + 1}: the rating {values[row]:g} lies outside {scale[0]:g} to {scale[1]:g} "
+            f"{name}, row {row + 1}: the rating {values[row]:g} is outside {scale[0]:g} to {scale[1]:g} "
             f"({int(is_outside.sum()):,} such rows).",
             hint="Check the file, or read it as a plain table: recsys.datasets.table(path).",
         )
