@@ -98,7 +98,7 @@ def compare_with_popularity(comparator: ModelComparator) -> dict[str, Any]:
             "lift in percent": row.relative_percent,
             "p, one-sided t-test": p,
             "p, corrected": row.adjusted_p_value,
-            "verdict": str(row.verdict),
+            "verdict": row.verdict,
         }
     return out
 
