@@ -22,7 +22,6 @@ from recsys.conventions.decisions import Conventions as Conventions
 from recsys.evaluation.bounds import Bounds as Bounds
 from recsys.evaluation.candidates import Candidates as Candidates
 from recsys.evaluation.candidates import evaluate_candidates as evaluate_candidates
-from recsys.evaluation.cautions import Caution as Caution
 from recsys.evaluation.evaluate import evaluate as evaluate
 from recsys.evaluation.evaluate import recommend as recommend
 from recsys.evaluation.evaluator import Evaluator as Evaluator
@@ -46,6 +45,7 @@ from recsys.ranks.sources import from_model as from_model
 from recsys.ranks.sources import read_factors as read_factors
 from recsys.records.arrays import Interactions as Interactions
 from recsys.records.arrays import Lists as Lists
+from recsys.records.facts import Caution as Caution
 from recsys.splits import split as split
 from recsys.stats.online_experiments import ab as ab
 

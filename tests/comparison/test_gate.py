@@ -14,8 +14,7 @@ from scipy import stats as scipy_stats
 import recsys
 from recsys.comparison.history import record
 from recsys.errors import ConventionError, InputError, NotDefinedError
-from recsys.evaluation.cautions import Caution
-from recsys.records.facts import note
+from recsys.records.facts import Caution, note
 from worlds.metric_values import MARGINALS, correlated, evaluation_of
 
 
@@ -131,7 +130,7 @@ def test_the_comment_says_the_verdict_first_and_what_to_do():
 
 def test_the_comment_does_not_fold_cautions():
     compared = recsys.gate(better_model(), old_model(), {"hit@1": "1%"})
-    comment = replace(compared, cautions=(Caution("code", "the truth differs.", "page"),)).to_markdown()
+    comment = replace(compared, cautions=(Caution.of("code", "the truth differs."),)).to_markdown()
     assert comment.index("**caution: the truth differs. \\[code\\]**") < comment.index("<details>")
     assert comment.count("the truth differs") == 1
 
@@ -149,7 +148,7 @@ def test_the_comment_mentions_nobody_and_links_nothing(hostile, dangers):
     compared = recsys.gate(better_model(), old_model(), {"hit@1": "1%"})
     said = note("said", text=hostile)
     checks = tuple(replace(check, notes=(said,)) for check in compared.checks)
-    own = replace(compared, checks=checks, cautions=(Caution("code", hostile, "page"),), notes=(said,))
+    own = replace(compared, checks=checks, cautions=(Caution.of("code", hostile),), notes=(said,))
     comment = own.to_markdown()
     assert "| hit@1 |" in comment
     assert [danger for danger in dangers if danger in comment] == []

@@ -123,7 +123,7 @@ def as_numbers(found):
         "family": found.family,
         "notes": [str(note) for note in table.notes if note.code != "in_memory"],
         "missing": {name: (len(ids), ids.tolist()[:3]) for name, ids in found.missing.items()},
-        "cautions": [tuple(one) for one in found.cautions],
+        "cautions": [one.to_dict() for one in found.cautions],
     }
 
 

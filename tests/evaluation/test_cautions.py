@@ -555,7 +555,7 @@ def test_it_speaks_and_is_printed(code, call):
     caution = next(c for c in result.cautions if c.code == code)
     assert caution.page == f"cautions.md#{code}"
     assert caution.sentence in repr(result)
-    assert caution._asdict() in json.loads(result.to_json())["cautions"]
+    assert caution.to_dict() in json.loads(result.to_json())["cautions"]
 
 
 @pytest.mark.parametrize(("code", "call"), calls(SILENT))

@@ -10,7 +10,7 @@ import pytest
 
 import recsys
 from recsys.display.words import NOTES, merged
-from recsys.records.facts import Kind, Note, Verdict, note
+from recsys.records.facts import Caution, Kind, Note, Verdict, note
 
 SOURCE = Path(recsys.__file__).parent
 NUMBERS = {
@@ -61,17 +61,17 @@ def test_verdicts_show_runs_looks_and_experiments_that_are_not_to_be_trusted():
 def test_a_note_names_its_subject_once():
     plain = note("few_differ_in_runs")
     about = plain.about("hit@1")
-    assert (str(plain), str(about)) == (plain.sentence, f"hit@1: {plain.sentence}")
-    assert about.sentence == plain.sentence
+    assert (str(plain), str(about)) == (plain.words, f"hit@1: {plain.words}")
+    assert about.words == plain.words
     assert {about, Note("few_differ_in_runs", subject="hit@1")} == {about}
 
 
 def test_notes_that_say_the_same_become_one_line():
     notes = [note("no_spread", "hit"), note("no_spread", "mrr"), note("folds_only"), note("folds_only")]
-    spread, folds = notes[0].sentence, notes[2].sentence
+    spread, folds = notes[0].words, notes[2].words
     assert merged(notes) == [f"hit, mrr: {spread}", folds]
     notes += [note("single_run", name) for name in ("hit", "mrr")]
-    assert merged(notes, together=True) == [folds, f"hit, mrr: {spread}; {notes[-1].sentence}"]
+    assert merged(notes, together=True) == [folds, f"hit, mrr: {spread}; {notes[-1].words}"]
 
 
 def test_a_note_of_an_unknown_code_is_its_text():
@@ -95,3 +95,16 @@ def test_nobody_reads_the_sentence_of_a_verdict():
     parsed = re.compile(r"verdict\w*\)?\.(startswith|split|partition|rpartition|endswith)\(|merge_notes")
     for path in SOURCE.rglob("*.py"):
         assert not parsed.search(path.read_text(encoding="utf-8")), path
+
+
+def test_a_caution_is_a_note_with_a_page():
+    caution = Caution.of("seen_differs", "a leaves out {train}, b does not")
+    assert str(caution) == "caution: a leaves out {train}, b does not [seen_differs]"
+    about = caution.about("als, bpr")
+    assert isinstance(about, Caution)
+    assert about.to_dict() == {
+        "code": "seen_differs",
+        "sentence": "als, bpr: a leaves out {train}, b does not",
+        "page": "cautions.md#seen_differs",
+    }
+    assert {caution, Caution.of(*[*caution.to_dict().values()][:2])} == {caution}

@@ -36,7 +36,6 @@ from recsys.display.notebook_html import notebook_card
 from recsys.display.number_words import count_with_noun
 from recsys.display.text_tables import note_text
 from recsys.errors import InputError, MissingExtraError, RecsysError, TieWarning, came_as, check_choice, hush
-from recsys.evaluation.cautions import Caution
 from recsys.evaluation.evaluate import evaluate, recommend
 from recsys.evaluation.result_files import run_facts
 from recsys.evaluation.results import Evaluation, Reported
@@ -48,6 +47,7 @@ from recsys.models.trainable import TRAINABLE, Trainable, tune
 from recsys.ranks.ranked_truth import without_history
 from recsys.records.arrays import Interactions, Lists, cached_property
 from recsys.records.checks import check_choices, check_seed, is_number, is_whole
+from recsys.records.facts import Caution
 from recsys.report.decision import Decision, decide
 from recsys.report.methods import Methods, MethodsFacts
 from recsys.report.report_data import ReportData, gather_report_data
@@ -258,11 +258,11 @@ class Bench(Reported):
         ]
         return columns
 
-    def _footnotes(self) -> list[str]:
+    def _footnotes(self) -> list[object]:
         leaks = [f"Leak: {one.message}" for one in self.findings if one.severity == "error"]
-        odd = [f"caution: {one.message} [{one.name}]" for one in self.findings if one.severity == "warning"]
+        odd = [Caution.of(one.name, one.message) for one in self.findings if one.severity == "warning"]
         remarks = [f"{heading}: {sentence}" for heading, sentence in self._remarks()]
-        return [*leaks, *remarks, *odd, *map(str, self.cautions)]
+        return [*leaks, *remarks, *odd, *self.cautions]
 
     def _remarks(self) -> list[Remark]:
         """How it came about, and what was not run."""

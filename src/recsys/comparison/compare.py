@@ -24,13 +24,13 @@ from recsys.comparison.row_pieces import (
 )
 from recsys.display.cells import Columns
 from recsys.errors import ColumnError, InputError, NoRowsError, NotDefinedError, UnknownNameError
-from recsys.evaluation.cautions import Caution, comparison_cautions, silenced_codes
+from recsys.evaluation.cautions import comparison_cautions, silenced_codes
 from recsys.evaluation.engine import summarise
 from recsys.evaluation.results import Evaluation, Reported
 from recsys.evaluation.uncertainty import estimate, group_jackknife, mean_column, needs_jackknife
 from recsys.metrics.registry import Request, check_same_decisions, parse_all
 from recsys.records.arrays import PerCase, cached_property
-from recsys.records.facts import Note, note
+from recsys.records.facts import Caution, Note, note
 from recsys.records.json_values import json_rows
 from recsys.stats.comparison_table import (
     ComparisonTable,
@@ -216,7 +216,7 @@ class Comparison(Reported, Sequence[Row]):
             "family": self.family,
             "rows": json_rows(self._all_columns()),
             "missing": {n: len(v) for n, v in self.missing.items()},
-            "cautions": [one._asdict() for one in self.cautions],
+            "cautions": [one.to_dict() for one in self.cautions],
         }
 
     def _all_columns(self) -> Columns:

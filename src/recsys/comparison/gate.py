@@ -43,12 +43,12 @@ from recsys.display.tabled import Tabled
 from recsys.display.words import PLAN_LOOKS, look_words, merged
 from recsys.errors import InputError, NoRowsError, NotDefinedError
 from recsys.evaluation.asked import refuse_other_question
-from recsys.evaluation.cautions import Caution, comparison_cautions
+from recsys.evaluation.cautions import comparison_cautions
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.uncertainty import group_jackknife, needs_jackknife
 from recsys.metrics.registry import Request, check_same_decisions
 from recsys.records.checks import is_whole
-from recsys.records.facts import Note, Verdict, note
+from recsys.records.facts import Caution, Note, Verdict, note
 from recsys.records.json_values import json_value
 from recsys.stats.inference_results import check_confidence, notes_only, t_ratio, t_tail
 from recsys.stats.paired_sums import Paired, SumsOfPieces
@@ -175,7 +175,7 @@ class Gate(Tabled):
             "look": self.look,
             "checks": json_value([vars(check) for check in self.checks]),
             "notes": json_value(self.notes),
-            "cautions": [one._asdict() for one in self.cautions],
+            "cautions": [one.to_dict() for one in self.cautions],
         }
 
     def _columns(self) -> dict[str, list[object]]:

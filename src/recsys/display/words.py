@@ -35,7 +35,7 @@ class Named(Protocol):
     def subject(self) -> str | None: ...
 
     @property
-    def sentence(self) -> str: ...
+    def words(self) -> str: ...
 
 
 def plural(n: int, noun: str) -> str:
@@ -312,7 +312,7 @@ def merged(notes: Iterable[Named], *, together: bool = False) -> list[str]:
     """
     subjects: dict[str, dict[str, None]] = {}
     for note in notes:
-        own = subjects.setdefault(note.sentence, {})
+        own = subjects.setdefault(note.words, {})
         own.update({} if note.subject is None else {note.subject: None})
     lines = [(", ".join(names), text) for text, names in subjects.items()]
     if together:

@@ -21,6 +21,7 @@ from recsys.evaluation.asked import differences
 from recsys.ranks.ranked_truth import in_history
 from recsys.ranks.sources import Factors, UsersByItems
 from recsys.records.arrays import Array, Ids, Interactions, Lists, Partial, cached_property, entries_of_cases
+from recsys.records.facts import Caution
 from recsys.records.registry import Registry
 
 if TYPE_CHECKING:
@@ -37,17 +38,6 @@ _MANY_USERS = 100  # of fewer, shares say little and chance much
 _EXPLAIN_CHANCE = ("ids_off_by_one", "training_items_ranked", "truth_already_seen")
 _SAMPLE = 2000  # users who are looked at
 _FLOAT = re.compile(r"^([+-]?[0-9]+)\.0+$")  # a whole number that is written as a float
-
-
-class Caution(NamedTuple):
-    """One caution of a result: its code, the sentence a reader sees, and the page that explains it."""
-
-    code: str
-    sentence: str
-    page: str
-
-    def __str__(self) -> str:
-        return f"caution: {self.sentence} [{self.code}]"
 
 
 class CautionRule(NamedTuple):
@@ -227,7 +217,7 @@ def find_cautions(
             continue
         sentence = _sentence_of(code, rule, asked)
         if sentence is not None:
-            found[code] = Caution(code, sentence, f"cautions.md#{code}")
+            found[code] = Caution.of(code, sentence)
     return tuple(found.values())
 
 
@@ -263,7 +253,7 @@ def comparison_cautions(
         for one in unique_cautions(e.cautions for e in evaluations):
             models_of.setdefault(one, []).append(name)
     of_models = (
-        one if len(names) == len(models) else one._replace(sentence=f"{', '.join(names)}: {one.sentence}")
+        one if len(names) == len(models) else one.about(", ".join(names))
         for one, names in models_of.items()
         if one.code not in silenced
     )

@@ -19,7 +19,7 @@ import numpy as np
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ColumnError, InputError, NoRowsError, NotDefinedError, RecsysError
 from recsys.evaluation.asked import Asked, join_asked
-from recsys.evaluation.cautions import CAUTIONS, Caution, Question, find_cautions
+from recsys.evaluation.cautions import CAUTIONS, Question, find_cautions
 from recsys.evaluation.engine import merge, without_rows
 from recsys.evaluation.exposure import catalogue_context
 from recsys.evaluation.result_files import json_notes, pack, unpack, whole_document
@@ -29,6 +29,7 @@ from recsys.inputs.files.formats import most_unpacked
 from recsys.metrics.ranges import Range, union_ranges
 from recsys.metrics.registry import Request
 from recsys.records.arrays import Catalogue, Context, Ids, Lists, Partial
+from recsys.records.facts import Caution
 
 if TYPE_CHECKING:
     from recsys.evaluation.row_folders import RowFolder, RowWriter
@@ -81,9 +82,9 @@ class Remarks:
         given = {one.code: one for one in of_counts}
         for code, one in self.cautions.items():
             if 2 * one.n_users >= n_users:
-                words = one.caution.sentence
+                words = one.caution.words
                 words = words if one.largest == n_users else f"in the largest such batch, {words}"
-                given[code] = one.caution._replace(sentence=words)
+                given[code] = Caution.of(code, words)
         return [given[code] for code in CAUTIONS if code in given]
 
 
@@ -135,7 +136,10 @@ class PieceResult:
         document = {
             "partial": pack(self.partial),
             "notes": json_notes(self.remarks.notes),
-            "cautions": [[*one.caution, one.largest, one.n_users] for one in self.remarks.cautions.values()],
+            "cautions": [
+                [*one.caution.to_dict().values(), one.largest, one.n_users]
+                for one in self.remarks.cautions.values()
+            ],
             "ranges": pack(self.remarks.ranges),
             "question": cast("Asked", self.remarks.asked).to_dict(),
             "counts": [self.n_cases, self.matched, *self.examples],
@@ -150,7 +154,7 @@ class PieceResult:
         if not unpacking.eof:
             raise ValueError("it is cut off, or unpacks to far more than its size")
         document = json.loads(text)
-        cautions = {row[0]: PieceCaution(Caution(*row[:3]), row[3], row[4]) for row in document["cautions"]}
+        cautions = {row[0]: PieceCaution(Caution.of(*row[:2]), *row[3:]) for row in document["cautions"]}
         asked = Asked.read(document["question"])
         remarks = Remarks(document["notes"], cautions, unpack(document["ranges"]), asked)
         n_cases, matched, *examples = document["counts"]

@@ -29,13 +29,13 @@ import recsys
 from recsys.conventions.decisions import Conventions
 from recsys.errors import FileError, InputError
 from recsys.evaluation.asked import Asked
-from recsys.evaluation.cautions import Caution
 from recsys.inputs.files import write_text
 from recsys.inputs.files.formats import read_text_file
 from recsys.metrics import lookup, lookup_rating
 from recsys.metrics.registry import Request
 from recsys.records import arrays
 from recsys.records.arrays import Array
+from recsys.records.facts import Caution
 
 if TYPE_CHECKING:
     from recsys.evaluation.results import Evaluation
@@ -87,7 +87,7 @@ def document_of(result: Evaluation) -> dict[str, Any]:
     return {
         "result": numbers,
         "sha256": fingerprint(numbers),
-        "cautions": [caution._asdict() for caution in result.cautions],
+        "cautions": [caution.to_dict() for caution in result.cautions],
         "run": result.run or run_facts(),
     }
 
@@ -124,7 +124,7 @@ def whole_document(
     document["run"] = {**document["run"], **_json_facts(run)}
     partial = replace(result.partial, per_case=None) if result.partial.sums else result.partial
     cases = {"partial": partial, "by": groups, "notes": json_notes(result.notes)}
-    cases["cautions"] = [list(caution) for caution in result.cautions]
+    cases["cautions"] = [[*caution.to_dict().values()] for caution in result.cautions]
     if not partial.sums and result.truth_keys is not None:
         cases["truth"] = result.truth_keys
     declared = {str(request): request.metric.bounds for request in result.requests}
@@ -187,7 +187,7 @@ def _read_document(
             conventions,
             by=groups,
             notes=notes,
-            cautions=[Caution(*map(str, parts)) for parts in cases.get("cautions", ())],
+            cautions=[Caution.of(*map(str, parts[:2])) for parts in cases.get("cautions", ())],
             truth_keys=cases.get("truth") if folder is None else lambda: folder.truth_keys,
             asked=Asked.read(result["question"]) if "question" in result else None,
             ranges=cases.get("ranges"),

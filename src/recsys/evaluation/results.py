@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from recsys.display.cells import Columns
     from recsys.evaluation.asked import Asked
     from recsys.evaluation.bounds import Bounds
-    from recsys.evaluation.cautions import Caution
     from recsys.evaluation.groups import Gap
     from recsys.evaluation.result_files import MissingRows
     from recsys.evaluation.uncertainty import Intervals
+    from recsys.records.facts import Caution
     from recsys.report.methods import Methods, MethodsFacts
     from recsys.report.page import ReportOptions
     from recsys.stats.aggregates import Aggregate
@@ -175,7 +175,7 @@ class Evaluation(Reported, Mapping[str, float]):
 
     @cached_property
     def cautions(self) -> tuple[Caution, ...]:
-        """Where the numbers may answer another question than was meant: (code, sentence, page) each.
+        """Where the numbers may answer another question than was meant: code, sentence and page of each.
 
         >>> import recsys
         >>> lists = {user: [user + 1, user + 2, user + 3] for user in range(5)}
@@ -624,11 +624,11 @@ class Evaluation(Reported, Mapping[str, float]):
 
     def _printed(
         self, *, intervals: bool | None = None
-    ) -> tuple[Columns, Sequence[str], Sequence[str] | None]:
+    ) -> tuple[Columns, Sequence[object], Sequence[str] | None]:
         columns, notes = self._columns_with_intervals(intervals=intervals)
         return columns, notes, columns.pop("group", None)
 
-    def _columns_with_intervals(self, *, intervals: bool | None) -> tuple[dict[str, list[Any]], list[str]]:
+    def _columns_with_intervals(self, *, intervals: bool | None) -> tuple[dict[str, list[Any]], list[object]]:
         """The columns and the notes; with the intervals of the values of all users, see `to_text`."""
         from recsys.evaluation.uncertainty import Intervals, is_quick
         from recsys.stats.inference_results import notes_only
@@ -705,7 +705,7 @@ class Evaluation(Reported, Mapping[str, float]):
             return len(set(self.per_case.clusters.tolist()))
         return self.notes.get("n_users")
 
-    def _footnotes(self) -> list[str]:
+    def _footnotes(self) -> list[object]:
         notes = footnotes_of(
             self.counts, self.conventions, self.notes, n_users=self.n_users, catalogue=self.partial.catalogue
         )
@@ -715,7 +715,7 @@ class Evaluation(Reported, Mapping[str, float]):
             for name, owner in owners.items()
             if owner is not None and math.isnan(self.overall[name])
         ]
-        return [*self._aggregate_note(), *notes, *map(str, self.cautions)]
+        return [*self._aggregate_note(), *notes, *self.cautions]
 
     def _aggregate_note(self) -> list[str]:
         """What the values are, where they are not means over cases."""

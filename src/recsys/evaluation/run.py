@@ -45,9 +45,9 @@ from recsys.records.arrays import Array, Context, Ids, Int, Interactions, Lists,
 
 if TYPE_CHECKING:
     from recsys.evaluation.bounds import Bounds
-    from recsys.evaluation.cautions import Caution
     from recsys.evaluation.stopping import SteppedEvaluation, StopWhen
     from recsys.ranks.sources import Source
+    from recsys.records.facts import Caution
 
 _Data = TypeVar("_Data", Lists, Interactions)
 MODEL_ATTRIBUTES = ("user_factors", "get_user_representations", "predict", "state_dict")

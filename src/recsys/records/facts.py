@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from recsys.display import words
+from recsys.display.words import sentence as sentence_of
+from recsys.display.words import verdict as verdict_sentence
+from recsys.display.words import verdict_word
 
 Kind = Literal[
     "better", "worse", "equivalent", "no_worse", "no_difference", "identical", "nothing_found", "higher",
@@ -43,16 +45,47 @@ class Note:
     warning: type[Warning] | None = field(default=None, compare=False)
 
     @property
-    def sentence(self) -> str:
+    def words(self) -> str:
         """The sentence without its subject."""
-        return words.sentence(self.code, self.values)
+        return sentence_of(self.code, self.values)
 
-    def about(self, subject: str) -> Note:
+    @property
+    def sentence(self) -> str:
+        """The sentence, after its subject."""
+        return self.words if self.subject is None else f"{self.subject}: {self.words}"
+
+    def about(self, subject: str) -> Self:
         """The same note about one metric, model, group or table."""
         return replace(self, subject=subject)
 
     def __str__(self) -> str:
-        return self.sentence if self.subject is None else f"{self.subject}: {self.sentence}"
+        return self.sentence
+
+
+class Caution(Note):
+    """A note that the numbers may answer another question than was meant; a page explains it.
+
+    >>> caution = Caution.of("k_beyond_lists", "no list is longer than 3")
+    >>> str(caution), caution.page
+    ('caution: no list is longer than 3 [k_beyond_lists]', 'cautions.md#k_beyond_lists')
+    """
+
+    @classmethod
+    def of(cls, code: str, text: str) -> Caution:
+        """The caution of a rule, in the words of the rule."""
+        return cls(code, {"text": text})
+
+    @property
+    def page(self) -> str:
+        """Where the documentation explains it."""
+        return f"cautions.md#{self.code}"
+
+    def to_dict(self) -> dict[str, str]:
+        """Code, sentence and page, as files hold them."""
+        return {"code": self.code, "sentence": self.sentence, "page": self.page}
+
+    def __str__(self) -> str:
+        return f"caution: {self.sentence} [{self.code}]"
 
 
 def note(code: str, subject: str | None = None, /, **values: Any) -> Note:
@@ -76,7 +109,7 @@ class Verdict:
     @property
     def word(self) -> str:
         """The verdict without its numbers, such as "no clear difference"; its sentence begins with it."""
-        return words.verdict_word(self.kind, self.numbers)
+        return verdict_word(self.kind, self.numbers)
 
     @property
     def tone(self) -> Tone:
@@ -84,4 +117,4 @@ class Verdict:
         return _TONES.get(self.kind, "neither")
 
     def __str__(self) -> str:
-        return words.verdict(self.kind, self.numbers)
+        return verdict_sentence(self.kind, self.numbers)

@@ -29,6 +29,7 @@ from recsys.evaluation.result_files import document_of, fingerprint
 from recsys.evaluation.results import Evaluation, load
 from recsys.inputs.files import write_text
 from recsys.metrics.registry import Metric
+from recsys.records.facts import Caution
 from recsys.report import charts
 from recsys.report.offline_page import offline_page
 from recsys.stats.change_points import MIN_NIGHTS
@@ -47,7 +48,7 @@ class Run(NamedTuple):
     sha256: str
     users: int
     conventions: str
-    cautions: tuple[str, ...]
+    cautions: tuple[Caution, ...]
     values: Mapping[str, float]
     metrics: Mapping[str, Metric]
     question: Mapping[str, str | None]  # the keys of its parts; None for what is not known
@@ -79,7 +80,7 @@ class Run(NamedTuple):
             document["sha256"],
             n_users,
             f"{result.conventions}, {aggregate.words} over users" if aggregate else str(result.conventions),
-            tuple(f"{caution.sentence} [{caution.code}]" for caution in result.cautions),
+            result.cautions,
             dict(result),
             {str(request): request.metric for request in result.requests},
             question,
@@ -299,7 +300,7 @@ def board_html(
             for part in ("users", "truth", "conventions", "catalogue", *_PARTS)
         },
         "asked": {part: [run.question[part] for run in runs] for part in _PARTS},
-        "cautions": cautions,
+        "cautions": [f"{caution.sentence} [{caution.code}]" for caution in cautions],
         "values": base64.b64encode(values.tobytes()).decode("ascii"),
         "charts": over_time.charts,
         "config": over_time.config,
@@ -320,7 +321,7 @@ def board_html(
             "run": run,
             "when": _day_and_time(run.finished),
             "cells": [format_cell(run.values[m]) if m in run.values else "" for m in metrics],
-            "codes": [caution.rpartition("[")[2].rstrip("]") for caution in run.cautions],
+            "codes": [caution.code for caution in run.cautions],
         }
         for run in runs
     ]
