@@ -35,9 +35,7 @@ NOT_READ = frozenset(
         "rating_col",
         "users",
         "history",
-        "aggregation",
         "baseline",
-        "now",
         "item_embeddings",
     )
 )

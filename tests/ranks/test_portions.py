@@ -127,6 +127,19 @@ def test_a_recommender_may_give_more_than_it_was_asked_for(answer, name):
     assert all(type(user) is int for user in lists)
 
 
+def test_ids_in_rows_with_scores_are_whole_numbers():
+    """NumPy makes ids floats where the scores next to them are; strings stay as they are."""
+
+    class Model:
+        def recommend(self, user, **options):
+            rows = [[7, 0.5], [3, 0.25]] if user == 1 else [["a", "0.5"], ["b", "0.25"]]
+            return np.array(rows)[: options["n"]]
+
+    lists = lists_from_recommender(Model(), [1, 2], 2)
+    assert lists == {1: [7, 3], 2: ["a", "b"]}
+    assert all(type(item) is int for item in lists[1])
+
+
 def test_a_recommender_that_needs_more_is_refused():
     class Needy:
         def recommend(self, user, k, matrix):

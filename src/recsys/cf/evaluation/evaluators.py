@@ -37,15 +37,11 @@ class StandardEvaluator(ABC):
 
     def get_per_user_metrics(self) -> Any:
         """A DataFrame by user id, one column per metric, evaluated users only."""
-        return self._results().per_user()
-
-    def _results(self) -> Results:
-        """The last results; an error if there are none."""
         if self._last_results is None:
             raise InputError(
                 "nothing was evaluated yet.", hint="Call evaluate(test_data, user_pos_train) first."
             )
-        return self._last_results
+        return self._last_results.per_user()
 
     def _evaluate_test_set(
         self, test_data: Any, user_pos_train: Any, k_values: Sequence[int], **columns: Any
