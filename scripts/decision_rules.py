@@ -27,7 +27,8 @@ from proofs import ROOT
 from scipy import stats
 from scipy.special import stdtr
 
-from recsys.stats.rare_values import FEW, BoundedSample, count_differing, mean_bounds, mean_p
+from recsys.stats.gaffke import mean_bounds, mean_p
+from recsys.stats.samples import FEW, Sample, count_differing
 from recsys.stats.sign_flips import SignFlips
 
 sys.path.insert(0, str(ROOT / "tests"))
@@ -79,7 +80,7 @@ def passes_by_cliff(x: np.ndarray, low: float, differing: int) -> bool:
     return t_p(x, one_sided=True) <= ALPHA
 
 
-class HalfUnseen(BoundedSample):
+class HalfUnseen(Sample):
     """Gaffke's bound with an unseen unit of half the weight."""
 
     @property
@@ -126,12 +127,13 @@ def gate(
 ) -> dict[str, float]:
     x = new - (1.0 - margin) * old if relative else new - old + margin
     low = -(1.0 - margin) if relative else margin - 1.0
-    half = HalfUnseen.of(x)
+    sample = Sample.of(x)
+    half = HalfUnseen(sample.values, None, sample.counts)
     return {
         "t": t_p(x, one_sided=True) <= ALPHA,
         "cliff": passes_by_cliff(x, low, int(np.count_nonzero(new != old))),
         "Gaffke": mean_p(x, 0.0, low, 1.0, "greater") <= ALPHA,
-        "half unseen": HalfUnseen(half.values, half.counts).p_above(0.0, low) <= ALPHA,
+        "half unseen": mean_p(half, 0.0, low, 1.0, "greater") <= ALPHA,
         "bets": passes_by_bets(x, low, rng),
     }
 

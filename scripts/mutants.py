@@ -48,8 +48,8 @@ from proofs import ROOT
 EQUIVALENT = TESTS / "equivalent_mutants.toml"
 CORE = re.compile(
     r"(metrics|ranks|conventions)/|types\.py|evaluation/(engine|pieces)\.py|stats/(paired_tests|intervals|"
-    r"resampling|rare_values|sums|paired_sums|group_jackknife|paired_comparison|multiple_comparisons|sequential|"
-    r"online_experiments|spread)\.py"
+    r"resampling|samples|gaffke|sums|pair_pieces|group_jackknife|paired_comparison|multiple_comparisons|sequential|"
+    r"online_experiments)\.py"
 )
 # Triton can only be imported where a GPU is, ir_measures beside the peers; the tests of Spark are run against
 # a mutant of that room alone.

@@ -23,10 +23,10 @@ from recsys.errors import (
 )
 from recsys.metrics import METRICS
 from recsys.records.arrays import PerCase
+from recsys.stats.gaffke import mean_bounds
 from recsys.stats.inference_results import RankTestWarning, UnpairedWarning, ZeroVarianceWarning
 from recsys.stats.intervals import ratio_difference, ratio_units
 from recsys.stats.paired_comparison import compare_tables
-from recsys.stats.rare_values import mean_bounds
 
 N = 800
 

@@ -18,7 +18,6 @@ from recsys.stats.inference_results import (
 )
 from recsys.stats.intervals import (
     check_bounds,
-    count_rare,
     delta_values,
     mean_interval,
     ratio_difference,
@@ -27,6 +26,7 @@ from recsys.stats.intervals import (
     slopes_of,
     statistic_interval,
 )
+from recsys.stats.samples import Sample
 
 SAMPLE = np.array([0.1, 0.4, 0.2, 0.9, 0.5, 0.3, 0.8, 0.25])
 
@@ -114,15 +114,15 @@ def test_the_difference_of_two_ratios():
 )
 def test_rare_is_fewer_than_20_and_fewer_than_half(differing, n, wanted):
     values = np.append(np.full(n - differing, 0.5), 1.0 + np.arange(differing))
-    assert count_rare(values) == wanted
+    assert Sample.of(values).n_rare == wanted
 
 
 def test_zeros_and_ones_are_rare_whatever_their_share():
-    assert count_rare(np.array([0.0, 1.0])) == 1
-    assert count_rare(np.repeat([0.0, 1.0], [19, 19])) == 19
-    assert count_rare(np.repeat([0.0, 1.0], [20, 20])) is None
-    assert count_rare(np.array([0.0, 0.5]), np.array([30.0, 4.0])) == 4
-    assert count_rare(np.array([0.0, 0.5]), np.array([30.0, 25.0])) is None
+    assert Sample.of(np.array([0.0, 1.0])).n_rare == 1
+    assert Sample.of(np.repeat([0.0, 1.0], [19, 19])).n_rare == 19
+    assert Sample.of(np.repeat([0.0, 1.0], [20, 20])).n_rare is None
+    assert Sample.of(np.array([0.0, 0.5]), None, np.array([30.0, 4.0])).n_rare == 4
+    assert Sample.of(np.array([0.0, 0.5]), None, np.array([30.0, 25.0])).n_rare is None
 
 
 def test_zeros_and_ones_have_the_interval_of_clopper_and_pearson():

@@ -29,7 +29,7 @@ from recsys.stats.paired_tests import (
     without_rounding,
 )
 from recsys.stats.pairing import pair
-from recsys.stats.spread import ValueSpread
+from recsys.stats.samples import Sample
 
 
 @pytest.fixture(autouse=True)
@@ -119,14 +119,14 @@ def test_large_samples_of_rank_tests_are_warned_of():
 
 def test_two_units_are_too_few_and_three_are_not():
     with pytest.warns(SmallSampleWarning):
-        assert len(spread_notes(ValueSpread(np.array([1.0, 2.0])))) == 1
-    assert spread_notes(ValueSpread(np.array([1.0, 2.0, 4.0]))) == ()
+        assert len(spread_notes(Sample.of(np.array([1.0, 2.0])))) == 1
+    assert spread_notes(Sample.of(np.array([1.0, 2.0, 4.0]))) == ()
     with pytest.warns(ZeroVarianceWarning, match=r"sign flips have p = 0\.25"):
-        assert len(spread_notes(ValueSpread(np.array([2.0, 2.0, 2.0])))) == 1
+        assert len(spread_notes(Sample.of(np.array([2.0, 2.0, 2.0])))) == 1
     with pytest.warns(ZeroVarianceWarning, match="zero variance$"):
-        spread_notes(ValueSpread(np.zeros(3)))
+        spread_notes(Sample.of(np.zeros(3)))
     with pytest.warns(ZeroVarianceWarning, match="every value is the same: zero variance$"):
-        spread_notes(ValueSpread(np.full(3, 2.0)), "value")
+        spread_notes(Sample.of(np.full(3, 2.0)), "value")
 
 
 def test_the_normality_of_more_than_5000_values_has_another_test():
@@ -261,7 +261,7 @@ def test_the_posterior_of_equal_differences_is_a_point(rope, wanted):
 
 
 def test_few_differences_say_whether_more_are_needed():
-    sample = pair(np.append(np.zeros(300), [0.5, 0.2, -0.1]))
+    sample = Sample.of(np.append(np.zeros(300), [0.5, 0.2, -0.1]))
     shown = bounded_mean_test(sample, -0.2, (-1.0, 1.0), "greater")
     assert shown.p_value < 0.05
     assert (*map(str, shown.notes),) == ("3 of 303 users differ: the bound allows for what was not seen",)
@@ -272,13 +272,13 @@ def test_few_differences_say_whether_more_are_needed():
     unknown = bounded_mean_test(sample, -0.2, (-math.inf, math.inf), "greater")
     assert math.isnan(unknown.p_value)
     assert (unknown.interval.low, unknown.interval.high) == (-math.inf, math.inf)
-    many = pair(values(40))
+    many = Sample.of(values(40))
     assert bounded_mean_test(many, -0.2, (-math.inf, 1.0), "greater") is None
     bound, plain = (
         found.p_value
         for found in (
             bounded_mean_test(many, -0.2, (-1.5, 1.5), "greater"),
-            paired_t(many.values + 0.2, alternative="greater"),
+            paired_t(values(40) + 0.2, alternative="greater"),
         )
     )
     assert plain < bound < plain + 0.01

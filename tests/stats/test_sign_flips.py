@@ -100,11 +100,12 @@ def test_values_of_all_kinds_have_the_p_of_random_signs(world: str, n: int) -> N
         totals = np.exp(1.5 * rng.normal(size=n)) * np.sign(totals)
     sizes = np.abs(totals)
     sums = (2.0 * rng.integers(0, 2, (100_000, n), dtype=np.int8) - 1.0) @ sizes
-    flips = SignFlips.of(totals, weights)
+    of = 1.0 if weights is None else weights
+    flips = SignFlips.of(totals / of, weights)
     signs = np.where(totals > 0, 1.0, -1.0)
     for turned in range(0, n, max(1, n // 12)):  # from the observed signs to all wins
         signs[:turned] = 1.0
-        one = SignFlips.of(sizes * signs, weights)
+        one = SignFlips.of(sizes * signs / of, weights)
         want = float(np.mean(sums >= (sizes * signs).sum() - 1e-9))
         if want > 0.001:
             slack = 4.5 * math.sqrt(want / len(sums))

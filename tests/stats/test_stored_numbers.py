@@ -34,6 +34,7 @@ from recsys.stats.effects import (
     rank_biserial,
     users_needed,
 )
+from recsys.stats.gaffke import mean_bounds, mean_p, units_needed
 from recsys.stats.group_jackknife import (
     catalogue_difference,
     catalogue_jackknife,
@@ -49,13 +50,11 @@ from recsys.stats.online_experiments import ab
 from recsys.stats.paired_comparison import compare_tables
 from recsys.stats.paired_tests import bounded_mean_test, skew_notes, tail_notes
 from recsys.stats.pairing import pair
-from recsys.stats.rare_values import mean_bounds, mean_p, units_needed
 from recsys.stats.resampling import (
     Resampler,
     Units,
     collapse,
     groups_of,
-    heavy_tails,
     random_order,
     replicate,
     unit_keys,
@@ -63,8 +62,8 @@ from recsys.stats.resampling import (
 from recsys.stats.runs import folds, seeds
 from recsys.stats.sampled.estimates import estimate, fit_ranks, inclusion_chances
 from recsys.stats.sampled.expected_errors import expected_error, negatives_needed, winner_probability
+from recsys.stats.samples import Sample
 from recsys.stats.sequential import betting_limits, boundaries, msprt
-from recsys.stats.spread import ValueSpread
 from recsys.stats.variance_reduction import covariate_adjusted, post_stratified, variance_saved_share
 
 STORED = Path(__file__).with_name("stored_numbers.json")
@@ -183,14 +182,16 @@ def resampled() -> dict[str, list[float]]:
                     out[f"{name}, {method}, {alternative}"] = replicates.p_values(
                         method, alternative
                     ).tolist()
+        rows = [Sample.row(units, row) for row in range(len(units.totals))]
         out[f"{name}, errors"] = [
             *units.standard_errors(), *units.small_sample_errors(), *units.degrees_of_freedom(),
-            *units.estimates(), *units.n_units, *units.n_differing(), *units.is_uneven,
+            *units.estimates(), *units.n_units, *(one.n_not_zero for one in rows), *units.is_uneven,
             *units.linearised(0)[:5],
             *units.linearised(0, plain=True)[:5],
         ]  # fmt: skip
-        share, effective, heavy = heavy_tails(units.residuals, units.n_differing())
-        out[f"{name}, tails"] = [*share, *effective, *heavy]
+        out[f"{name}, tails"] = [
+            part for parts in zip(*(one.tails for one in rows), strict=True) for part in parts
+        ]
         for method in ("t", "normal", "studentised", "bca", "percentile"):
             found = units_interval(units, method=method, n_resamples=299, bounds=(-1.0, 1.0))
             out[f"{name}, interval by {method}"] = of_estimate(found)
@@ -221,17 +222,17 @@ def paired() -> dict[str, list[float]]:
         ("even", base - 0.5),
         ("skewed enough for one side", -np.log(numbers(500))),
     ):
-        spread = ValueSpread(sample)
-        notes = [len(skew_notes(spread, alternative)) for alternative in ("two-sided", "greater", "less")]
+        units = Sample.of(sample)
+        notes = [len(skew_notes(units, alternative)) for alternative in ("two-sided", "greater", "less")]
         out[f"{name}, notes"] = [
             *notes,
-            len(tail_notes(pair(sample).spread())),
-            *spread.skewness(),
-            spread.n_differing,
+            len(tail_notes(units)),
+            *(units.powers[at] for at in (0, 1, 3)),
+            units.n_not_zero,
         ]
         for alternative in ("greater", "less"):
             for bounds in ((-1.0, 1.0), (-math.inf, math.inf), (-1.0, math.inf)):
-                found = bounded_mean_test(pair(sample), 0.02, bounds, alternative, confidence=0.9)
+                found = bounded_mean_test(units, 0.02, bounds, alternative, confidence=0.9)
                 ends = [] if found is None else [found.p_value, found.interval.low, found.interval.high]
                 out[f"{name}, {alternative} within {bounds}"] = ends
     return out

@@ -23,7 +23,7 @@ from recsys.comparison.row_pieces import (
     why_in_memory,
 )
 from recsys.display.cells import Columns
-from recsys.errors import ColumnError, InputError, NoRowsError, NotDefinedError, UnknownNameError
+from recsys.errors import ColumnError, InputError, NotDefinedError, UnknownNameError
 from recsys.evaluation.cautions import comparison_cautions, silenced_codes
 from recsys.evaluation.engine import summarise
 from recsys.evaluation.results import Evaluation, Reported
@@ -44,8 +44,8 @@ from recsys.stats.comparison_table import (
 from recsys.stats.inference_results import StoppedWarning, caution, notes_only
 from recsys.stats.intervals import Method
 from recsys.stats.multiple_comparisons import FriedmanResult, omnibus
+from recsys.stats.pair_pieces import PairsOfPieces
 from recsys.stats.paired_comparison import compare_pieces, compare_tables
-from recsys.stats.paired_sums import SumsOfPieces
 from recsys.stats.resampling import POISSON_FROM, Progress, Rng, Scheme
 from recsys.stats.runs import merge_runs
 from recsys.stats.sign_flips import METHOD as FLIPS
@@ -297,9 +297,9 @@ def compare_results(
     *,
     cautions: str | Iterable[str] | None,
     every_pair: bool = False,
-    make_sums: Callable[..., SumsOfPieces] = SumsOfPieces,
+    make_pairs: Callable[..., PairsOfPieces] = PairsOfPieces,
 ) -> Comparison:
-    """See `compare`; `make_sums` adds up the values per user that lie in folders."""
+    """See `compare`; `make_pairs` adds up the values per user that lie in folders."""
     given: Any = evaluations
     is_one = isinstance(given, Evaluation | str | os.PathLike)
     if is_one or hasattr(given, "shape") or not isinstance(given, Iterable):
@@ -343,7 +343,7 @@ def compare_results(
         requests.sort(key=lambda request: str(request) != options["headline"])
     choices = Options(lower_is_better=frozenset(lower), **read_user_tables(options))
     pairs = [(second, first) for first, second in itertools.combinations(runs, 2)] if every_pair else None
-    table = _compare_rows(runs, requests, choices, baseline=baseline, pairs=pairs, make_sums=make_sums)
+    table = _compare_rows(runs, requests, choices, baseline=baseline, pairs=pairs, make_pairs=make_pairs)
     old = [e for name, of in runs.items() if baseline in (None, name) for e in of]
     empty_margins = _margin_notes(old, requests, choices)
     notes = (*table.notes, *_notes(runs, named=metrics is not None), *empty_margins)
@@ -387,7 +387,7 @@ def _compare_rows(
     *,
     baseline: str | None,
     pairs: Sequence[tuple[str, str]] | None,
-    make_sums: Callable[..., SumsOfPieces],
+    make_pairs: Callable[..., PairsOfPieces],
 ) -> ComparisonTable:
     """The table of all rows: added up piece by piece if they lie in folders, else from the rows in memory."""
     everything = [e for model_runs in runs.values() for e in model_runs]
@@ -407,22 +407,19 @@ def _compare_rows(
         reason = _why_in_memory(runs, options)
         if not reason:
             results = {name: e for name, (e,) in runs.items()}
-            try:
-                return compare_pieces(
-                    row_pieces(results, requests),
-                    list(results),
-                    names,
-                    baseline=baseline,
-                    pairs=pairs,
-                    options=options,
-                    grouped=grouped,
-                    centres={name: e.overall for name, e in results.items()},
-                    has_terms=has_terms,
-                    ranges=ranges,
-                    make_sums=make_sums,
-                )
-            except NoRowsError:
-                reason = "few users make up the differences, among many different values"
+            return compare_pieces(
+                row_pieces(results, requests),
+                list(results),
+                names,
+                baseline=baseline,
+                pairs=pairs,
+                options=options,
+                grouped=grouped,
+                centres={name: e.overall for name, e in results.items()},
+                has_terms=has_terms,
+                ranges=ranges,
+                make_pairs=make_pairs,
+            )
         notes = (note("in_memory", reason=reason),)
     table = compare_tables(
         {name: [mean_columns(e, requests) for e in model_runs] for name, model_runs in runs.items()},

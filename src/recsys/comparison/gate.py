@@ -17,6 +17,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -41,7 +42,7 @@ from recsys.display.markup import markdown_table, markdown_text
 from recsys.display.number_words import count_with_noun
 from recsys.display.tabled import Tabled
 from recsys.display.words import PLAN_LOOKS, look_words, merged
-from recsys.errors import InputError, NoRowsError, NotDefinedError
+from recsys.errors import InputError, NotDefinedError
 from recsys.evaluation.asked import refuse_other_question
 from recsys.evaluation.cautions import comparison_cautions
 from recsys.evaluation.results import Evaluation
@@ -50,12 +51,13 @@ from recsys.metrics.registry import Request, check_same_decisions
 from recsys.records.checks import is_whole
 from recsys.records.facts import Caution, Note, Verdict, note
 from recsys.records.json_values import json_value
+from recsys.stats.gaffke import METHOD
 from recsys.stats.inference_results import check_confidence, notes_only, t_ratio, t_tail
-from recsys.stats.paired_sums import Paired, SumsOfPieces
-from recsys.stats.paired_tests import bounded_mean_test, paired_t
-from recsys.stats.pairing import Aligned, Differences, align
-from recsys.stats.rare_values import METHOD
-from recsys.stats.resampling import unit_keys
+from recsys.stats.pair_pieces import Pairs, PairsInMemory, PairsOfPieces, Pieces
+from recsys.stats.paired_tests import bounded_mean_test, t_test
+from recsys.stats.pairing import Aligned, align, describe_missing
+from recsys.stats.samples import Sample
+from recsys.stats.sign_flips import SignFlips
 
 # A function of new and old values that gives the two sides that are compared.
 MakePair = Callable[[Any, Any], tuple[Any, Any]]
@@ -317,63 +319,41 @@ def _check_rows(
 ) -> tuple[tuple[GateCheck, ...], list[Note]]:
     """The checks, of sums over pieces if all rows lie in folders, and notes on the rows."""
     requests, notes = [demand.request for demand in demands.values()], list[Note]()
+    names = [str(request) for request in requests]
+    has_terms = [name for name in names if name in results["new"].partial.terms]
+    pieces: Pieces | None = None
     if any(folder_of(side) is not None for side in results.values()):
         reason = why_in_memory(results)
-        if not reason:
-            try:
-                checks, missing = _check_metrics(_SummedPairs(results, requests), demands, ranges)
-            except NoRowsError:
-                reason = "large losses are rare, among many different values"
-            else:
-                return checks, [*missing]
-        notes = [note("in_memory", reason=reason)]
-    checks, missing = _check_metrics(_PairsInMemory(results, requests), demands, ranges)
+        pieces = None if reason else row_pieces(results, requests)
+        notes = [note("in_memory", reason=reason)] if reason else []
+    in_memory = pieces is None
+    if pieces is None:
+        values = counted = align({side: mean_columns(e, requests) for side, e in results.items()}, names)
+        if has_terms:  # values of the delta method all move if one user differs
+            counted = align({side: e.per_case for side, e in results.items()}, names)
+        pieces = partial(_only_piece, (values, counted))
+    centres = {side: e.overall for side, e in results.items()}
+    checks, missing = _check_metrics(_Rows(pieces, in_memory, centres, has_terms), demands, ranges)
     return checks, [*missing, *notes]
 
 
-class _PairsInMemory:
-    """The pairs of new and old values of all users."""
-
-    def __init__(self, results: Mapping[str, Evaluation], requests: Sequence[Request]) -> None:
-        names = [str(r) for r in requests]
-        self._aligned = align({side: mean_columns(e, requests) for side, e in results.items()}, names)
-        self._tables = [self._aligned.tables]
-        if any(name in results["new"].partial.terms for name in names):
-            # Values of the delta method all move if one user differs.
-            counted = align({side: e.per_case for side, e in results.items()}, names)
-            self._tables.append(counted.tables)
-
-    def pairs(self, sides: Mapping[str, MakePair]) -> Iterator[tuple[str, Paired, Paired]]:
-        """The pairs of each metric, and those in which users who differ are counted."""
-        aligned = self._aligned
-        for name, make in sides.items():
-            both, _ = aligned.paired("new", "old", name)
-            clusters = None if aligned.clusters is None else aligned.clusters[both]
-            weights = None if aligned.weights is None else aligned.weights[both]
-            keys = unit_keys(aligned.ids[both])
-            averaged, *others = (
-                Differences(*make(*(t[side][name][both] for side in ("new", "old"))), clusters, keys, weights)
-                for t in self._tables
-            )
-            yield name, averaged, others[0] if others else averaged
-
-    def notes(self) -> tuple[Note, ...]:
-        return self._aligned.notes()
+def _only_piece(piece: tuple[Aligned, Aligned], names: Sequence[str]) -> list[tuple[Aligned, Aligned]]:
+    del names
+    return [piece]
 
 
-class _SummedPairs:
-    """The same, added up piece by piece."""
+class _Rows(NamedTuple):
+    """The values of users of both results, piece by piece; `in_memory` there is only one piece."""
 
-    def __init__(self, results: Mapping[str, Evaluation], requests: Sequence[Request]) -> None:
-        self._pieces = row_pieces(results, requests)
-        self._centres = {side: e.overall for side, e in results.items()}
-        self._has_terms = [str(r) for r in requests if str(r) in results["new"].partial.terms]
-        self._missing: tuple[Note, ...] = ()
+    pieces: Pieces
+    in_memory: bool
+    centres: Mapping[str, Mapping[str, float]]
+    has_terms: Sequence[str]
 
-    def pairs(self, sides: Mapping[str, MakePair]) -> Iterator[tuple[str, Paired, Paired]]:
-        def changed(
-            tables: Mapping[str, Mapping[str, Any]], names: Iterable[str]
-        ) -> dict[str, dict[str, Any]]:
+    def pairs(self, sides: Mapping[str, MakePair]) -> Pairs:
+        """The pairs of what is made of the new and the old value of each metric."""
+
+        def changed(tables: Mapping[str, Mapping[str, Any]], names: Iterable[str]) -> dict[str, Any]:
             made = {name: sides[name](tables["new"][name], tables["old"][name]) for name in names}
             return {
                 side: {name: both[place] for name, both in made.items()}
@@ -381,20 +361,16 @@ class _SummedPairs:
             }
 
         def pieces(names: Sequence[str]) -> Iterator[tuple[Aligned, Aligned]]:
-            for values, counted in self._pieces(names):
+            for values, counted in self.pieces(names):
                 first = replace(values, tables=changed(values.tables, names))
                 is_same = counted is values
                 yield first, first if is_same else replace(counted, tables=changed(counted.tables, names))
 
+        if self.in_memory:
+            values, counted = next(pieces(list(sides)))
+            return PairsInMemory(values, None if counted is values else counted)
         triples = [("new", "old", name) for name in sides]
-        sums = SumsOfPieces(pieces, triples, changed(self._centres, sides), self._has_terms)
-        self._missing = sums.notes()
-        sums.look_again()
-        for triple in triples:
-            yield triple[2], sums.values[triple], sums.counted[triple]
-
-    def notes(self) -> tuple[Note, ...]:
-        return self._missing
+        return PairsOfPieces(pieces, triples, changed(self.centres, sides), self.has_terms)
 
 
 def _limit(margin: float, *, relative: bool) -> str:
@@ -467,27 +443,27 @@ class _Means(NamedTuple):
 
 
 def _check_metrics(
-    rows: _PairsInMemory | _SummedPairs,
-    demands: Mapping[str, _Demand],
-    ranges: Mapping[str, tuple[float, float]],
+    rows: _Rows, demands: Mapping[str, _Demand], ranges: Mapping[str, tuple[float, float]]
 ) -> tuple[tuple[GateCheck, ...], tuple[Note, ...]]:
     """All metrics against their margins, and a note on users that one of the results lacks."""
     means: dict[str, _Means] = {}
-    for name, pairs, counted in rows.pairs({name: demand.sides for name, demand in demands.items()}):
-        if not pairs.n_cases:
+    pairs = rows.pairs({name: demand.sides for name, demand in demands.items()})
+    for name in demands:
+        values, counted = pairs.of(("new", "old", name))
+        if not values.n_cases:
             raise InputError(f"no user has {name} in both results.")
-        base, gain = pairs.side_estimates().second, pairs.estimate()
-        means[name] = _Means(pairs.n_cases, base, gain, counted.differing[0])
-    moved = {name: demand.shifted_sides(demand.share(means[name].base)) for name, demand in demands.items()}
+        base, gain = values.side_estimates().second, values.sample.mean
+        means[name] = _Means(values.n_cases, base, gain, counted.sample.differing[0])
+    moved = rows.pairs({name: d.shifted_sides(d.share(means[name].base)) for name, d in demands.items()})
     checks = [
-        _check_metric(shifted, demands[name], means[name], ranges[name])
-        for name, shifted, _ in rows.pairs(moved)
+        _check_metric(moved.of(("new", "old", name))[0].sample, demand, means[name], ranges[name])
+        for name, demand in demands.items()
     ]
-    return tuple(checks), rows.notes()
+    return tuple(checks), describe_missing(pairs.missing, pairs.n_cases)
 
 
-def _check_metric(shifted: Paired, demand: _Demand, means: _Means, bounds: tuple[float, float]) -> GateCheck:
-    """One metric against its margin, from pairs of which the new value is moved by it."""
+def _check_metric(shifted: Sample, demand: _Demand, means: _Means, bounds: tuple[float, float]) -> GateCheck:
+    """One metric against its margin, from differences of which the new value is moved by it."""
     margin, relative, confidence = demand.margin, demand.relative, demand.confidence
     sign, share = demand.sign, demand.share(means.base)
     # The range of new - (1 - share) * old, where both lie between the bounds.
@@ -496,7 +472,7 @@ def _check_metric(shifted: Paired, demand: _Demand, means: _Means, bounds: tuple
     ends = low - (1.0 - share) * high + shift, high - (1.0 - share) * low + shift
     test = bounded_mean_test(
         shifted, 0.0, ends, "greater", confidence=confidence, n_differing=means.n_differing
-    ) or paired_t(shifted, alternative="greater", confidence=confidence)
+    ) or t_test(shifted, alternative="greater", confidence=confidence)
     passed = test.p_value <= 1 - confidence
     notes = test.notes
     width = abs(demand.share(means.base) * means.base) if relative else margin
@@ -509,7 +485,7 @@ def _check_metric(shifted: Paired, demand: _Demand, means: _Means, bounds: tuple
     if (
         margin == 0
         and not passed
-        and (p := shifted.flips.p_value()) < 1 - confidence
+        and (p := SignFlips.of(shifted).p_value()) < 1 - confidence
         and means.difference > 0
     ):
         notes += (note("better_in_compare", p=p),)

@@ -20,9 +20,10 @@ from recsys.inputs.frames import as_frame, encode_column
 from recsys.records.arrays import Array, Float, Ids
 from recsys.records.checks import check_choices, is_number, is_whole, to_floats
 from recsys.records.facts import Note, note
+from recsys.stats.gaffke import mean_bounds
 from recsys.stats.inference_results import Estimate, Interval, notes_only, t_interval
 from recsys.stats.intervals import Method, mean_interval, ratio_interval
-from recsys.stats.rare_values import FEW, mean_bounds
+from recsys.stats.samples import FEW
 
 ESTIMATORS = ("logged", "ips", "snips", "dm", "dr")
 _COLUMN_NAMES = {

@@ -26,8 +26,9 @@ from recsys.records.arrays import Array, Bool, Exposure, Float, Int, Partial, Su
 from recsys.records.facts import Note, note
 from recsys.stats.group_jackknife import Jackknife, coverage_jackknife_from_pairs, jackknife
 from recsys.stats.inference_results import Estimate, Interval, StoppedWarning, caution, clip_interval
-from recsys.stats.intervals import Method, count_rare, delta_values, units_interval
+from recsys.stats.intervals import Method, delta_values, units_interval
 from recsys.stats.resampling import Rng, Units, collapse, groups_of, unit_keys
+from recsys.stats.samples import Sample
 
 
 def needs_jackknife(request: Request) -> bool:
@@ -258,7 +259,7 @@ def _estimate_from_rows(partial: Partial, request: Request, *, confidence: float
         terms = np.stack(partial.terms[str(request)])
         sums = collapse(terms, rows.clusters, keys=keys, weights=rows.weights)
         ratio = Units(sums.keys, sums.totals[:1], sums.totals[1:])
-        if count_rare(ratio.means()) is not None:
+        if Sample.row(ratio).n_rare is not None:
             # What the delta method makes of a rare value hides that it is rare.
             units = ratio
     return units_interval(units, confidence=confidence, noun="user", **options)

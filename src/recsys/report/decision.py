@@ -23,7 +23,7 @@ from recsys.report.section_numbers import (
     value_with_interval,
 )
 from recsys.stats.comparison_table import Row
-from recsys.stats.rare_values import FEW
+from recsys.stats.samples import FEW
 
 _FRACTIONS = {
     4 / 5: "four fifths of", 3 / 4: "three quarters of", 2 / 3: "two thirds of", 3 / 5: "three fifths of",

@@ -276,7 +276,7 @@ def _group_numbers(row: GroupRow | None, reach: float) -> list[Any] | None:
     if row is None:
         return None
     ends = row.pair.flips.interval(row.confidence, reach=reach)
-    gaps = map(_as_shown, (row.pair.estimate(), ends.low, ends.high))
+    gaps = map(_as_shown, (row.pair.sample.mean, ends.low, ends.high))
     p, counts = _as_shown(row.adjusted_p, ".2g"), (row.wins, row.ties, row.losses)
     return [None, None, None, *gaps, p, None, *counts, None]
 

@@ -447,7 +447,7 @@ def group_rows(data: ReportData, baseline: str) -> dict[tuple[str, str, str], Gr
                 weights = None if aligned.weights is None else aligned.weights[inside]
                 keys = np.zeros(int(inside.sum()), dtype=np.uint64)  # nothing is drawn
                 pair = Differences(values[inside], against[inside], clusters, keys, weights)
-                counts = pair.wins_ties_losses()[::step]
+                counts = pair.sample.wins_ties_losses()[::step]
                 if sum(counts) >= _MIN_USERS_IN_GROUP:
                     pairs[model, name, label] = pair, counts
         adjusted, level = flips_together([pair for pair, _ in pairs.values()])

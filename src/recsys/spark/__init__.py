@@ -18,7 +18,7 @@ from recsys.evaluation.evaluator import Evaluator
 from recsys.evaluation.options import BatchKeywords, ContextKeywords
 from recsys.evaluation.results import Evaluation
 from recsys.metrics.registry import Metrics
-from recsys.spark.cluster_comparison import ClusterSums
+from recsys.spark.cluster_comparison import ClusterPairs
 from recsys.spark.cluster_evaluation import ClusterEvaluation
 from recsys.spark.cluster_frames import UserFrame, check_partitions, check_session, collect, is_frame
 from recsys.spark.item_factors import ItemFactors
@@ -163,8 +163,8 @@ def compare(
     session = session or SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
     check_session(session)
     check_partitions(partitions)
-    sums = partial(ClusterSums, session=session, partitions=partitions)
-    return compare_results(evaluations, baseline, metrics, options, cautions=cautions, make_sums=sums)
+    pairs = partial(ClusterPairs, session=session, partitions=partitions)
+    return compare_results(evaluations, baseline, metrics, options, cautions=cautions, make_pairs=pairs)
 
 
 def _divide(required: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[list[UserFrame], dict[str, Any]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
 from functools import partial, reduce
 from typing import Any
 
@@ -17,13 +18,14 @@ from recsys.evaluation.result_files import pack, unpack
 from recsys.evaluation.row_folders import Piece
 from recsys.records.arrays import PerCase
 from recsys.spark.cluster_evaluation import clear_errors
-from recsys.stats.paired_sums import MissingIds, PairedSums, Pieces, SumsOfPieces, Triple
+from recsys.stats.pair_pieces import MissingIds, PairsOfPieces, Pieces, Triple
+from recsys.stats.pairing import PairSums
 
 
-class ClusterSums(SumsOfPieces):
-    """The sums of all pairs of models and metrics, made by the workers of a session.
+class ClusterPairs(PairsOfPieces):
+    """The pairs of all models and metrics, added up by the workers of a session.
 
-    Replicates of a bootstrap are drawn on the driver, piece by piece.
+    What needs all differences of a pair, and replicates of a bootstrap, is read on the driver.
     """
 
     def __init__(
@@ -33,19 +35,16 @@ class ClusterSums(SumsOfPieces):
         centres: Mapping[str, Mapping[str, float]],
         has_terms: Collection[str] = (),
         *,
-        dead_zone: float = 0.0,
         session: Any,
         partitions: int | None = None,
     ) -> None:
         if not isinstance(pieces, RowPieces) or not all(map(len, pieces.folders.values())):
             raise InputError("the values per user of all models must lie in folders, and there must be some.")
         self._of_folders, self._session, self._partitions = pieces, session, partitions
-        first_look = partial(
-            SumsOfPieces, triples=triples, centres=centres, has_terms=has_terms, dead_zone=dead_zone
-        )
-        super().__init__(lambda _: (), triples, centres, has_terms, dead_zone=dead_zone)
+        super().__init__(lambda _: (), triples, centres, has_terms)
         self._pieces = pieces
-        found = self._ask(triples, first_look)
+        add_up = partial(PairsOfPieces, triples=triples, centres=centres, has_terms=has_terms)
+        found = self._ask(triples, add_up)
         self.n_cases = sum(part["n_cases"] for part in found)
         for name in dict.fromkeys(name for part in found for name in part["missing"]):
             counts, ids = zip(
@@ -53,28 +52,15 @@ class ClusterSums(SumsOfPieces):
             )
             self.missing[name] = MissingIds()
             self.missing[name].add(np.sort(np.concatenate(ids)), sum(counts))
-        for number, triple in enumerate(triples):
-            is_one = self.counted[triple] is self.values[triple]
-            self.values[triple] = PairedSums.from_states([part["values"][number] for part in found])
-            self.counted[triple] = (
-                self.values[triple]
-                if is_one
-                else PairedSums.from_states([part["counted"][number] for part in found])
-            )
+        for part in found:
+            for *triple, is_counted, sums in part["sums"]:
+                self.add(((triple[0], triple[1], triple[2]), is_counted), _opened(sums))
 
-    def _look_at(self, triples: Sequence[Triple]) -> None:
-        sums = {t: (self.values[t], self.counted[t]) for t in triples}
-        found = self._ask(triples, partial(_second_look, sums))
-        for number, triple in enumerate(triples):
-            self.values[triple].take_looks([part["values"][number] for part in found])
-            if self.counted[triple] is not self.values[triple]:
-                self.counted[triple].take_looks([part["counted"][number] for part in found])
-
-    def _ask(self, triples: Sequence[Triple], look: Any) -> list[dict[str, Any]]:
+    def _ask(self, triples: Sequence[Triple], add_up: Any) -> list[dict[str, Any]]:
         """What each partition of the users finds."""
         folders = self._of_folders.folders
         metrics = list(dict.fromkeys(metric for *_, metric in triples))
-        job = _ComparisonJob(replace(self._of_folders, folders={}), [*folders], metrics, triples, look)
+        job = _ComparisonJob(replace(self._of_folders, folders={}), [*folders], metrics, add_up)
         rows = [self._rows_of(name, number, metrics) for number, name in enumerate(folders)]
         union = reduce(lambda one, other: one.unionByName(other), rows)
         by = ["recsys_case"] if self._partitions is None else [self._partitions, "recsys_case"]
@@ -98,13 +84,16 @@ class ClusterSums(SumsOfPieces):
         return frame.select(F.lit(number).alias("recsys_model"), ids, *cells)
 
 
-def _second_look(sums: Mapping[Triple, tuple[PairedSums, PairedSums]], pieces: Pieces) -> SumsOfPieces:
-    """The sums as they are known, to which a partition adds what it sees at a second look."""
-    out = SumsOfPieces(pieces, [], {})
-    out.values = {triple: values for triple, (values, _) in sums.items()}
-    out.counted = {triple: counted for triple, (_, counted) in sums.items()}
-    out.look_again()
-    return out
+def _packed(sums: PairSums) -> dict[str, Any]:
+    """Sums as plain numbers and arrays, by name."""
+    plain = {f.name: getattr(sums, f.name) for f in fields(sums) if f.name != "read"}
+    return plain | {"sums": {name: one.as_integer_ratio() for name, one in sums.sums.items()}}
+
+
+def _opened(packed: Mapping[str, Any]) -> PairSums:
+    levels = packed["levels"]
+    sums = {name: Fraction(*ratio) for name, ratio in packed["sums"].items()}
+    return PairSums(**{**packed, "sums": sums, "levels": None if levels is None else tuple(levels)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,8 +103,7 @@ class _ComparisonJob:
     pieces: RowPieces
     models: Sequence[str]
     metrics: Sequence[str]
-    triples: Sequence[Triple]
-    look: Any
+    add_up: Any
 
     def run(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Rows of all models to the sums of their pairs."""
@@ -126,17 +114,13 @@ class _ComparisonJob:
             return
         rows = pa.Table.from_batches(held)
         aligned = self.pieces.align(self._pieces(rows), self.metrics)
-        sums = self.look(lambda _: [aligned])
+        pairs = self.add_up(lambda _: [aligned])
         missing = {
             name: (len(ids), np.array(ids.tolist(), dtype=aligned[0].ids.dtype))
-            for name, ids in sums.missing.items()
+            for name, ids in pairs.missing.items()
         }
-        found = {
-            "n_cases": sums.n_cases,
-            "missing": missing,
-            "values": [sums.values[triple].state() for triple in self.triples],
-            "counted": [sums.counted[triple].state() for triple in self.triples],
-        }
+        sums = [(*triple, counted, _packed(one)) for (triple, counted), one in pairs.state().items()]
+        found = {"n_cases": pairs.n_cases, "missing": missing, "sums": sums}
         document = zlib.compress(json.dumps(pack(found)).encode(), 6)
         yield pa.record_batch({"part": pa.array([document], pa.binary())})
 

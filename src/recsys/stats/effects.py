@@ -29,11 +29,10 @@ from recsys.stats.inference_results import (
     t_quantile,
     t_ratio,
 )
-from recsys.stats.paired_sums import Paired, PairedSums
 from recsys.stats.paired_tests import EQUAL_WITHIN, without_rounding
-from recsys.stats.pairing import Differences, as_differences
+from recsys.stats.pairing import Differences, Paired, as_differences, as_paired
 from recsys.stats.resampling import has_spread
-from recsys.stats.spread import SummedSpread
+from recsys.stats.samples import Sample
 
 STANDARDISED = ((0.2, "negligible"), (0.5, "small"), (0.8, "medium"))
 DOMINANCE = ((0.147, "negligible"), (0.33, "small"), (0.474, "medium"))
@@ -126,9 +125,10 @@ def effect_notes(effect: Effect) -> tuple[Note, ...]:
 
 def d_z(differences: Paired | npt.ArrayLike, *, confidence: float = 0.95) -> Effect:
     """Cohen's d for pairs: mean difference over the standard deviation of the differences."""
-    if isinstance(differences, PairedSums):
-        return _summed_d_z(differences.spread(), confidence)
-    d, shares = _drop_zero_weights(as_differences(differences))
+    pairs = as_paired(differences)
+    if not isinstance(pairs, Differences) or pairs.sums is not None:
+        return d_z_of(pairs.sample, confidence)
+    d, shares = _drop_zero_weights(pairs)
     values = d.values
     mean, scale = _weighted_mean(values, shares), deviation(values, shares)
     effect = t_ratio(mean, scale)
@@ -137,14 +137,14 @@ def d_z(differences: Paired | npt.ArrayLike, *, confidence: float = 0.95) -> Eff
     return _effect_from_influence("d_z", effect, influence, d.clusters, shares=shares, confidence=confidence)
 
 
-def _summed_d_z(spread: SummedSpread, confidence: float) -> Effect:
-    """The same from sums: those of the squared influences are of powers of the differences."""
-    n, error = spread.n, math.nan
-    scale = 0.0 if n > 1 and not spread.varies else spread.deviation
-    effect = t_ratio(spread.mean, scale)
+def d_z_of(sample: Sample, confidence: float = 0.95) -> Effect:
+    """The same of units of equal weight: the squared influences are sums of powers of the differences."""
+    n, error = sample.n, math.nan
+    scale = 0.0 if n > 1 and not sample.varies else sample.deviation
+    effect = t_ratio(sample.mean, scale)
     if n > 1 and math.isfinite(effect):
-        unit = spread.largest / scale
-        squares, cubes, fourths = (spread.sums[at] * unit**power for at, power in enumerate((2, 3, 4)))
+        unit = sample.largest / scale
+        squares, cubes, fourths = (sample.powers[at] * unit**power for at, power in enumerate((2, 3, 4)))
         influences = squares - effect * cubes + effect**2 / 4.0 * (fourths - 2.0 * squares + n)
         error = math.sqrt(influences * n / (n - 1)) / n
     return Effect("d_z", effect, t_interval(effect, error, n - 1, confidence), label_of(effect), n)

@@ -5,7 +5,7 @@ a ratio metric (clicks per view, by the delta method) and a clustered mean, by f
 catalogue metrics see `group_jackknife`.
 
 No formula and no bootstrap knows of values that happened not to be drawn. Where the range of the values is
-known the interval is therefore Gaffke's (see `rare_values`), unless another method is asked for; and also
+known the interval is therefore Gaffke's (see `gaffke`), unless another method is asked for; and also
 then where few units differ, or few weigh nearly everything.
 """
 
@@ -24,6 +24,7 @@ from recsys.kernels.exact_sums import exact_sum
 from recsys.records.arrays import Float
 from recsys.records.checks import to_floats
 from recsys.records.facts import Note, note
+from recsys.stats.gaffke import mean_bounds
 from recsys.stats.inference_results import (
     Estimate,
     Interval,
@@ -36,7 +37,6 @@ from recsys.stats.inference_results import (
     t_interval,
 )
 from recsys.stats.pairing import check_per_case, pair
-from recsys.stats.rare_values import FEW, count_differing, mean_bounds
 from recsys.stats.resampling import (
     Resampler,
     Rng,
@@ -45,11 +45,11 @@ from recsys.stats.resampling import (
     check_resamples,
     collapse,
     has_spread,
-    heavy_tails,
     replicate,
     seed_from_rng,
     unit_keys,
 )
+from recsys.stats.samples import FEW, Sample
 
 Method = Literal["gaffke", "t", "normal", "studentised", "bca", "percentile"]
 METHODS = ("gaffke", "t", "normal", "studentised", "bca", "percentile")
@@ -70,26 +70,46 @@ def units_interval(
     `bounds` are the least and the greatest value of a unit's mean (infinite: there is none), None if unknown;
     without them "gaffke" is the interval of t.
     """
+
+    def draw() -> Interval:
+        replicates = replicate(units, Resampler(units.keys, n_resamples, seed_from_rng(rng)))
+        low, high = replicates.limits(method, confidence)[0]
+        return Interval(float(low), float(high), confidence, method)
+
     check_choice("interval method", method, METHODS)
-    n = int(units.n_units[0])
-    if n == 0:
-        raise InputError("there is nothing to estimate: every case is excluded (NaN).")
-    value = float(units.estimates()[0])
-    error, df = float(units.small_sample_errors()[0]), float(units.degrees_of_freedom()[0])
-    present = units.weights[0] != 0
-    means, counts = units.means(), None if units.counts is None else units.counts[present]
-    n_rare = count_rare(means, counts)
-    thin, uneven, heavy = _thin_facts(units, n_rare, noun)
+    sample = Sample.row(units)
+    error, df = sample.error, sample.df
     if method not in ("gaffke", "t"):
         error, df = float(units.standard_errors()[0]), math.inf
+    return sample_interval(
+        sample, error, df, method=method, confidence=confidence, bounds=bounds, noun=noun, draw=draw
+    )
+
+
+def sample_interval(
+    sample: Sample,
+    error: float,
+    df: float,
+    *,
+    method: Method = "gaffke",
+    confidence: float = 0.95,
+    bounds: tuple[float, float] | None = None,
+    noun: str = "unit",
+    draw: Callable[[], Interval] | None = None,
+) -> Estimate:
+    """The same of a sample; `draw` gives the interval of a bootstrap."""
+    n, value = sample.n, sample.mean
+    if n == 0:
+        raise InputError("there is nothing to estimate: every case is excluded (NaN).")
+    n_rare = sample.n_rare
+    thin, uneven, heavy = _thin_facts(sample, n_rare, noun)
     notes: tuple[Note, ...] = ()
     if n < 3:
         notes += (caution(SmallSampleWarning, "few_units", n=n, noun=noun, so="little"),)
     is_known = bounds is not None and all(map(math.isfinite, bounds))
     is_asked = method == "gaffke" or uneven or heavy
     if bounds is not None and (n_rare is not None or (is_asked and is_known)):
-        weights = units.weights[0, present]
-        interval, open_ends = _bounded_interval(means, weights, bounds, confidence, counts)
+        interval, open_ends = _bounded_interval(sample, bounds, confidence)
         notes += (note(thin[0], **thin[1], so=open_ends),) if thin else ()
         return Estimate(value, error, interval, n, notes)
     if method == "gaffke":
@@ -103,63 +123,42 @@ def units_interval(
         notes += (note(thin[0], **thin[1], so="rough"),)
     elif thin and heavy:
         notes += (caution(SkewWarning, thin[0], **thin[1], so="too_narrow"),)
-    if method in ("t", "normal"):
-        interval = t_interval(value, error, df, confidence)
-    else:
-        replicates = replicate(units, Resampler(units.keys, n_resamples, seed_from_rng(rng)))
-        low, high = replicates.limits(method, confidence)[0]
-        interval = Interval(float(low), float(high), confidence, method)
+    is_plain = draw is None or method in ("t", "normal")
+    interval = t_interval(value, error, df, confidence) if is_plain or draw is None else draw()
     return Estimate(value, error, interval, n, notes)
 
 
 def _thin_facts(
-    units: Units, n_rare: int | None, noun: str
+    sample: Sample, n_rare: int | None, noun: str
 ) -> tuple[tuple[str, dict[str, Any]] | None, bool, bool]:
     """The note where few units decide; whether few weigh nearly all, whether few deviate most."""
-    squares = units.weights[:1] ** 2
-    # So many units of equal weight would have a spread that is as uncertain.
-    n_heavy = float(units.sums(squares)[0] ** 2 / units.sums(squares**2)[0])
-    n, differing = int(units.n_units[0]), units.n_differing()[:1]
-    uneven = n_heavy < min(FEW, n / 2)
-    (share,), (effective,), (is_heavy,) = heavy_tails(units.residuals[:1], differing, units.counts)
     thin: tuple[str, dict[str, Any]] | None = None
+    n, uneven, n_heavy = sample.n, False, math.inf
+    if sample.weights is not None:
+        squares = sample.weights**2
+        # So many units of equal weight would have a spread that is as uncertain.
+        n_heavy = float((sample.times * squares).sum() ** 2 / (sample.times * squares**2).sum())
+        uneven = n_heavy < min(FEW, n / 2)
+    share, effective, is_heavy = sample.tails
     if n_rare is not None:
         thin = "rare_values", {"n_differing": n_rare, "n": n, "noun": noun}
     elif uneven:
         thin = "uneven_weights", {"n_heavy": n_heavy, "noun": noun}
     elif is_heavy:
-        facts = {"share": float(share), "effective": float(effective)}
-        thin = "heavy_tails", {**facts, "n": int(differing[0]), "noun": "value"}
+        facts = {"share": share, "effective": effective, "n": sample.n_not_zero, "noun": "value"}
+        thin = "heavy_tails", facts
     return thin, uneven, is_heavy
 
 
 def _bounded_interval(
-    means: Float, weights: Float, bounds: tuple[float, float], confidence: float, counts: Float | None
+    sample: Sample, bounds: tuple[float, float], confidence: float
 ) -> tuple[Interval, list[str]]:
     """The interval of a mean of units in a known range, and which of its ends are open."""
-    even = bool((weights == weights[0]).all())
-    interval = mean_bounds(means, *bounds, confidence, weights=None if even else weights, counts=counts)
-    if even and _is_binary(means) and bounds == (0.0, 1.0):
+    interval = mean_bounds(sample, *bounds, confidence)
+    if sample.weights is None and sample.is_binary and bounds == (0.0, 1.0):
         interval = replace(interval, method="Clopper-Pearson")
     ends = {"lower": interval.low, "upper": interval.high}
     return interval, [name for name, end in ends.items() if math.isinf(end)]
-
-
-def count_rare(values: Float, counts: Float | None = None) -> int | None:
-    """How many values differ from the one that most units have; None if that is not rare.
-
-    Rare are fewer than 20 units, and fewer than half of them unless all values are 0 or 1. `counts`: how
-    often each value occurs, once by default.
-
-    >>> count_rare(np.array([0.0, 0.0, 0.3])), count_rare(np.array([0.1, 0.2, 0.3]))
-    (1, None)
-    """
-    n, n_values = count_differing(values, None, counts), len(values) if counts is None else counts.sum()
-    return n if n < FEW and (2 * n < n_values or _is_binary(values)) else None
-
-
-def _is_binary(values: Float) -> bool:
-    return bool(np.isin(values, (0.0, 1.0)).all())
 
 
 def mean_interval(
@@ -355,7 +354,7 @@ def statistic_interval(
         notes += (caution(SmallSampleWarning, "few_units", n=n, noun="unit", so="little"),)
     elif not has_spread(values):
         notes += (caution(ZeroVarianceWarning, "no_spread"),)
-    elif (n_rare := count_rare(values)) is not None:
+    elif (n_rare := Sample.of(values).n_rare) is not None:
         facts = {"n_differing": n_rare, "n": n, "noun": "unit"}
         notes += (caution(SmallSampleWarning, "rare_values", **facts, so="too_narrow"),)
     stream = np.random.default_rng(seed_from_rng(rng))

@@ -23,11 +23,10 @@ from recsys.records.arrays import Bool, Float, PerCase
 from recsys.records.checks import to_floats
 from recsys.records.facts import Note, note
 from recsys.stats.inference_results import check_alpha
-from recsys.stats.paired_sums import Paired, SummedRows
 from recsys.stats.paired_tests import rank_notes
-from recsys.stats.pairing import align
-from recsys.stats.rare_values import FEW
+from recsys.stats.pairing import Differences, align
 from recsys.stats.resampling import Resampler, Units, replicate
+from recsys.stats.samples import FEW, Sample
 from recsys.stats.sign_flips import SignFlips
 
 CORRECTIONS = ("none", "bonferroni", "holm", "hochberg", "bh", "by")
@@ -99,7 +98,9 @@ def adjust_best(p_values: Float, metrics: Sequence[str]) -> Float:
     return np.minimum(adjusted, np.nanmax(p_values)) if len(left) == 1 else adjusted
 
 
-def flips_together(differences: Sequence[Paired], *, confidence: float = 0.95) -> tuple[list[float], float]:
+def flips_together(
+    differences: Sequence[Differences], *, confidence: float = 0.95
+) -> tuple[list[float], float]:
     """P-values of sign flips, and the confidence of each interval, that hold for several differences at once.
 
     Such as of one pair of models in every group of users. P-values are adjusted by Holm, intervals of
@@ -259,7 +260,7 @@ def max_t(units: Units, resampler: Resampler, *, null: str = "bootstrap") -> Max
     if null == "bootstrap":
         replicates = replicate(units, resampler)
         draws, observed = replicates.t_values(), replicates.observed_t()
-        in_maximum = fit_for_max_t(units)
+        in_maximum = fit_for_max_t([Sample.row(units, row) for row in range(len(units.totals))])
     else:
         # Sign flips keep the sum of squares, so t is a function of the flipped sum.
         n = units.n_units[:, None].astype(np.float64)
@@ -277,14 +278,13 @@ def max_t(units: Units, resampler: Resampler, *, null: str = "bootstrap") -> Max
     return MaxT(observed, raw, adjusted, int(np.count_nonzero(~np.isnan(observed))), name)
 
 
-def fit_for_max_t(units: Units | SummedRows) -> Bool:
-    """Rows whose resamples may enter a maximum: those in which 20 units differ and no few of them decide.
+def fit_for_max_t(samples: Sequence[Sample]) -> Bool:
+    """Samples whose resamples may enter a maximum: those in which 20 units differ and no few of them decide.
 
     Of three units that differ, one resample in twenty has none: it has no spread and an infinite t, which no
     other row can exceed. A unit that makes up the spread is missing in every third resample.
     """
-    fit: Bool = ~(units.few_differ(FEW) | units.has_heavy_tails())
-    return fit
+    return np.array([not (one.few_are_not_zero(FEW) or one.tails[2]) for one in samples], dtype=bool)
 
 
 def join_parts(adjusted: Float, p_values: Float, in_maximum: Bool) -> Float:

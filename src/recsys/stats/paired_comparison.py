@@ -20,8 +20,8 @@ import numpy as np
 
 from recsys.display.words import plural
 from recsys.errors import InputError, UnknownNameError
-from recsys.records.arrays import Array, Float, PerCase
-from recsys.records.facts import note
+from recsys.records.arrays import Array, Float, PerCase, cached_property
+from recsys.records.facts import Note, note
 from recsys.stats.comparison_table import (
     EFFECTS,
     ComparisonTable,
@@ -31,6 +31,7 @@ from recsys.stats.comparison_table import (
     with_verdict,
 )
 from recsys.stats.effects import Effect
+from recsys.stats.gaffke import mean_bounds, mean_p
 from recsys.stats.group_jackknife import Jackknife, mean_jackknife
 from recsys.stats.inference_results import (
     Alternative,
@@ -44,35 +45,30 @@ from recsys.stats.inference_results import (
     warn_once,
 )
 from recsys.stats.multiple_comparisons import adjust, adjust_best, fit_for_max_t, join_parts, step_down
-from recsys.stats.paired_sums import Paired, Pieces, SummedRows, SumsOfPieces
+from recsys.stats.pair_pieces import Pairs, PairsInMemory, PairsOfPieces, Pieces
 from recsys.stats.paired_tests import (
     allow_for_unseen,
     bayes_from_estimate,
-    difference_estimate,
     equivalence_from_estimate,
-    paired_t,
+    sample_estimate,
     sign_test,
     spread_notes,
+    t_test,
     tail_notes,
     too_sparse_note,
     wilcoxon,
 )
-from recsys.stats.pairing import Aligned, Differences, align, describe_missing, side_estimates, unpaired_notes
-from recsys.stats.rare_values import FEW, mean_bounds, mean_p
+from recsys.stats.pairing import Aligned, Paired, align, describe_missing, side_estimates
 from recsys.stats.resampling import (
     BOOTSTRAP_FROM,
     Replicates,
     Resampler,
-    Units,
-    Words,
-    collapse,
-    replicate,
     seed_from_rng,
-    unit_keys,
 )
 from recsys.stats.runs import RunsResult, compare_runs, folds_of_users, merge_runs, run_layout, run_result
+from recsys.stats.samples import FEW, Sample
 from recsys.stats.sign_flips import METHOD as FLIPS
-from recsys.stats.spread import t_statistic
+from recsys.stats.sign_flips import SignFlips
 from recsys.stats.variance_reduction import (
     AdjustedSides,
     Adjustment,
@@ -151,31 +147,23 @@ def compare_tables(
         raise InputError(
             "max-T resamples users only and ignores the spread between runs.", hint="Use correction='holm'."
         )
-    mean_triples = [triple for triple in families.triples if triple[2] not in jackknife_metrics]
+    metrics_of_users = [metric for metric in names if metric not in jackknife_metrics]
     with warn_once():
-        aligned = _align_runs(runs, layout, [metric for metric in names if metric not in jackknife_metrics])
+        aligned, counted_on = _align_runs(runs, layout, metrics_of_users), None
+        if counted is not None and metrics_of_users:
+            counted_on = _align_runs(_runs_by_model(counted), layout, metrics_of_users)
+            if not np.array_equal(counted_on.ids, aligned.ids):
+                raise InputError(
+                    f"counted= holds other cases ({len(counted_on.ids):,}) than the tables that are compared "
+                    f"({len(aligned.ids):,}).",
+                    hint="Wins and losses are counted on the same cases: pass tables with the same ids.",
+                )
         adjustment = _build_adjustment(settings, aligned.users)
-        mean_rows, draws = _mean_rows(
-            mean_triples, aligned, counted, adjustment,
-            layout=layout, ranges=ranges or {}, families=families, options=settings,
+        pairs_found = PairsInMemory(aligned, counted_on)
+        return _compare(
+            pairs_found, families, jackknives, ranges or {}, settings,
+            runs=runs, layout=layout, adjustment=adjustment,
         )  # fmt: skip
-        rows = []
-        for triple in families.triples:
-            model, base, metric = triple
-            own = layout if max(len(runs[model]), len(runs[base])) > 1 else ""
-            if metric in jackknife_metrics:
-                sides = jackknives[model][metric], jackknives[base][metric]
-                ids = [run.ids for run in runs[model]]
-                row = _jackknife_row(triple, *sides, ids, layout=own, families=families, options=settings)
-            else:
-                row = mean_rows[triple]
-                if own:
-                    row = _with_run_spread(
-                        row, runs[model], runs[base],
-                        layout=own, adjustment=adjustment, families=families, options=settings,
-                    )  # fmt: skip
-            rows.append(row)
-        return _make_table(rows, families, draws, (aligned.missing, len(aligned.ids)), settings)
 
 
 def compare_pieces(
@@ -190,7 +178,7 @@ def compare_pieces(
     centres: Mapping[str, Mapping[str, float]],
     has_terms: Collection[str] = (),
     ranges: Mapping[str, Bounds],
-    make_sums: Callable[..., SumsOfPieces] = SumsOfPieces,
+    make_pairs: Callable[..., PairsOfPieces] = PairsOfPieces,
 ) -> ComparisonTable:
     """Compare as `compare_tables` does, without holding the values per case, which must have no weights.
 
@@ -202,45 +190,51 @@ def compare_pieces(
         options: the same, but tests and effects by ranks, permutations and adjustments need the values.
         centres: {model: {metric: about its mean}}.
         has_terms: metrics whose wins and losses are counted in other values than those that are averaged.
-        make_sums: who adds up the pieces.
-
-    Raises:
-        NoRowsError: there are so many distinct values that only all of them together could tell.
+        make_pairs: who adds up the pieces.
     """
-    settings = options or Options()
-    jackknives = grouped or {}
+    settings, jackknives = options or Options(), grouped or {}
     families = _families(
         metrics, settings, lambda metric: {model: centres[model][metric] for model in models},
         models=list(models), baseline=baseline, pairs=pairs,
     )  # fmt: skip
-    mean_triples = [triple for triple in families.triples if triple[2] not in jackknives.get(triple[0], {})]
+    triples = [triple for triple in families.triples if triple[2] not in jackknives.get(triple[0], {})]
     with warn_once():
-        mean_rows: dict[Triple, Row] = {}
-        draws: _Draws | None = None
-        sums = make_sums(pieces, mean_triples, centres, has_terms, dead_zone=settings.tie)
-        for triple, own in sums.values.items():
-            if not own.n_cases:
-                raise _no_pairs(triple)
-            own.notes = unpaired_notes(own.n_unpaired)
-        sums.look_again()
-        if mean_triples:
-            paired, counted = (
-                [by_triple[t] for t in mean_triples] for by_triple in (sums.values, sums.counted)
+        found = make_pairs(pieces, triples, centres, has_terms)
+        return _compare(found, families, jackknives, ranges, settings)
+
+
+def _compare(
+    pairs: Pairs,
+    families: _Families,
+    jackknives: Grouped,
+    ranges: Mapping[str, Bounds],
+    options: Options,
+    *,
+    runs: Runs | None = None,
+    layout: str = "",
+    adjustment: Adjustment | None = None,
+) -> ComparisonTable:
+    """The table of all rows: of pairs, or of metrics that are known without groups of users."""
+    triples = [triple for triple in families.triples if triple[2] not in jackknives.get(triple[0], {})]
+    mean_rows, draws = _mean_rows(
+        triples, pairs, adjustment, ranges=ranges, families=families, options=options
+    )
+    rows = []
+    for triple in families.triples:
+        model, base, metric = triple
+        own_runs = ([], []) if runs is None else (runs[model], runs[base])
+        own = layout if max(map(len, own_runs)) > 1 else ""
+        row = mean_rows.get(triple)
+        if row is None:
+            sides = jackknives[model][metric], jackknives[base][metric]
+            ids = [run.ids for run in own_runs[0]]
+            row = _jackknife_row(triple, *sides, ids, layout=own, families=families, options=options)
+        elif own:
+            row = _with_run_spread(
+                row, *own_runs, layout=own, adjustment=adjustment, families=families, options=options
             )
-            units = SummedRows(sums, mean_triples)
-            mean_rows, draws = _rows_of_pairs(
-                mean_triples, (paired, counted, paired), units,
-                ranges=ranges, families=families, options=settings,
-            )  # fmt: skip
-        rows = []
-        for triple in families.triples:
-            model, base, metric = triple
-            row = mean_rows.get(triple)
-            if row is None:
-                sides = jackknives[model][metric], jackknives[base][metric]
-                row = _jackknife_row(triple, *sides, [], layout="", families=families, options=settings)
-            rows.append(row)
-        return _make_table(rows, families, draws, (sums.missing, sums.n_cases), settings)
+        rows.append(row)
+    return _make_table(rows, families, draws, (pairs.missing, pairs.n_cases), options)
 
 
 @dataclass(frozen=True)
@@ -399,63 +393,54 @@ def _build_adjustment(options: Options, users: Array) -> Adjustment | None:
 
 def _mean_rows(
     triples: Sequence[Triple],
-    aligned: Aligned,
-    counted: Mapping[str, PerCase | Sequence[PerCase]] | None,
+    pairs: Pairs,
     adjustment: Adjustment | None,
     *,
-    layout: str,
     ranges: Mapping[str, Bounds],
     families: _Families,
     options: Options,
 ) -> tuple[dict[Triple, Row], _Draws | None]:
     """Rows of metrics that are means over cases, and their draws if max-T is the correction."""
-    if not triples:
-        return {}, None
-    keys = unit_keys(aligned.ids)
-    paired = [_pair_models(aligned, triple, keys) for triple in triples]
-    units = collapse(
-        np.stack([aligned.differences(*triple) for triple in triples]),
-        aligned.clusters,
-        keys=keys,
-        weights=aligned.weights,
-    )
-    counted_pairs = paired
-    if counted is not None:
-        counted_tables = _align_runs(
-            _runs_by_model(counted), layout, list(dict.fromkeys(metric for *_, metric in triples))
+    adjusted = _adjust_sides(triples, pairs, adjustment)
+    is_resampled = options.correction == "max-t" or {options.test, options.interval_method} & set(_BOOTSTRAPS)
+    replicates: Replicates | None = None
+    draws: _Draws | None = None
+    if is_resampled and triples:
+        tested = [adjusted[t].differences if t in adjusted else pairs.of(t)[0] for t in triples]
+        seed = seed_from_rng(options.rng)
+        resampler = Resampler(
+            np.empty(0, dtype=np.uint64), options.n_resamples, seed, options.scheme, progress=options.progress
         )
-        if not np.array_equal(counted_tables.ids, aligned.ids):
-            raise InputError(
-                f"counted= holds other cases ({len(counted_tables.ids):,}) than the tables that are compared "
-                f"({len(aligned.ids):,}).",
-                hint="Wins and losses are counted on the same cases: pass tables with the same ids.",
-            )
-        counted_pairs = [_pair_models(counted_tables, triple, keys) for triple in triples]
-    values = list(paired)
-    adjusted: dict[Triple, AdjustedSides] = {}
-    if adjustment is not None:
-        # All rows share their draws, so the adjusted values take the places of the units they belong to.
-        totals, weights = units.totals.copy(), units.weights.copy()
-        for place, triple in enumerate(triples):
-            if not _few_decide(counted_pairs[place]):
-                present = units.weights[place] != 0
-                sides = adjusted[triple] = adjustment.sides(paired[place], present)
-                values[place] = sides.differences
-                totals[place], weights[place] = 0.0, present
-                totals[place, present] = sides.differences.values
-        units = Units(units.keys, totals, weights)
-    rows, draws = _rows_of_pairs(
-        triples, (paired, counted_pairs, values), units, ranges=ranges, families=families, options=options
-    )
-    for triple, sides in adjusted.items():
-        rows[triple] = _with_adjustment(rows[triple], sides, options)
+        replicates = pairs.replicate(triples, tested, resampler)
+        if options.correction == "max-t":
+            fit = fit_for_max_t([one.sample for one in tested])
+            observed = np.where(fit, replicates.observed_t(), np.nan)
+            draws = _Draws(triples, observed, replicates.t_values())
+    rows = {}
+    for place, triple in enumerate(triples):
+        values, counted = pairs.of(triple)
+        if not values.n_cases:
+            raise _no_pairs(triple)
+        rows[triple] = _mean_row(
+            triple, values, counted, adjusted.get(triple),
+            None if replicates is None else replicates.row(place),
+            known=ranges.get(triple[2]), together=families.confidence(triple[2]), options=options,
+        )  # fmt: skip
     return rows, draws
 
 
-def _few_decide(d: Paired) -> bool:
-    """Whether most units are alike, and fewer than 20 differ."""
-    n_differing = min(d.differing)
-    return n_differing < FEW and 2 * n_differing < d.spread().n
+def _adjust_sides(
+    triples: Sequence[Triple], pairs: Pairs, adjustment: Adjustment | None
+) -> dict[Triple, AdjustedSides]:
+    """Both sides of all pairs in which enough users differ, adjusted."""
+    adjusted: dict[Triple, AdjustedSides] = {}
+    if adjustment is None or not isinstance(pairs, PairsInMemory):
+        return adjusted
+    for triple in triples:
+        values, counted = pairs.of(triple)
+        if values.n_cases and not counted.sample.few_decide:
+            adjusted[triple] = adjustment.sides(values, pairs.present(triple))
+    return adjusted
 
 
 class _Draws(NamedTuple):
@@ -466,83 +451,78 @@ class _Draws(NamedTuple):
     resampled: Float
 
 
-def _rows_of_pairs(
-    triples: Sequence[Triple],
-    pairs: tuple[Sequence[Paired], Sequence[Paired], Sequence[Paired]],
-    units: Units | SummedRows,
+def _mean_row(
+    triple: Triple,
+    differences: Paired,
+    counted: Paired,
+    adjusted: AdjustedSides | None,
+    drawn: Replicates | None,
     *,
-    ranges: Mapping[str, Bounds],
-    families: _Families,
+    known: Bounds | None,
+    together: float,
     options: Options,
-) -> tuple[dict[Triple, Row], _Draws | None]:
-    """The rows, and their draws if max-T is the correction.
-
-    `pairs` are those of the values, those in which wins and losses are counted, and those that are tested,
-    which are also the rows of `units`.
-    """
-    paired, counted_pairs, tested = pairs
-    bounds = [_bounds_of(d, ranges.get(triple[2])) for triple, d in zip(triples, paired, strict=True)]
-    adjusted = [d is not own for d, own in zip(paired, tested, strict=True)]
-    test = _Test(units, tested, [high - low for low, high in bounds], adjusted, options)
-    levels = [families.confidence(metric) for *_, metric in triples]
-    together = test.intervals(levels)
-    own = together
-    if set(levels) != {options.confidence}:
-        own = test.intervals([options.confidence] * len(triples))
-    rows: dict[Triple, Row] = {}
-    parts = zip(
-        triples, paired, counted_pairs, bounds, test.results, own, together,
-        test.errors.tolist(), adjusted, strict=True,
+) -> Row:
+    """The row of one metric; `together` is the confidence at which intervals of its family hold together."""
+    model, baseline, metric = triple
+    sample = differences.sample
+    counted_sample = sample if counted is differences else counted.sample
+    ends = _bounds_of(differences, known)
+    tested = differences if adjusted is None else adjusted.differences
+    test = _Test(
+        tested, sample if adjusted is None else tested.sample, ends[1] - ends[0], adjusted is not None, drawn,
+        options,
     )  # fmt: skip
-    for triple, differences, counted, ends, result, own_interval, interval, error, is_adjusted in parts:
-        model, baseline, metric = triple
-        sides = differences.side_estimates()
-        n_above, ties, n_below = counted.wins_ties_losses(options.tie)
-        wins, losses = (n_below, n_above) if metric in options.lower_is_better else (n_above, n_below)
-        notes = differences.notes
-        if not sides.second > 0:
-            notes = (*notes, note("no_lift", metric, baseline=baseline))
-        if 0 < wins + losses < FEW:
-            n, alpha = n_above + ties + n_below, 1.0 - options.confidence
-            needed = math.ceil(1.0 - math.log2(alpha))  # all signs agree in two of 2^n flips
-            facts = {"n_differing": wins + losses, "n": n, "needed": needed, "level": 100 * alpha}
-            notes = (*notes, note("few_signs", metric, **facts))
-        if options.adjusts and not is_adjusted:
-            notes = (*notes, note("not_adjusted", metric, is_mean=True))
-        least = -1.0 if ends[0] >= 0.0 else -math.inf
-        (lift, lift_interval), (_, own_lift) = (
-            fieller_lift(sides.first, sides.second, sides.variances, one, least)
-            for one in (interval, own_interval)
-        )
-        row = Row(
-            model,
-            baseline,
-            metric,
-            value=sides.first,
-            baseline_value=sides.second,
-            difference=sides.first - sides.second,
-            interval=interval,
-            relative=lift,
-            relative_interval=lift_interval,
-            own_interval=own_interval,
-            own_relative_interval=own_lift,
-            statistic=result.statistic,
-            p_value=result.p_value,
-            adjusted_p=math.nan,
-            effect=EFFECTS[options.effect](differences, confidence=options.confidence),
-            wins=wins,
-            ties=ties,
-            losses=losses,
-            n_cases=differences.n_cases,
-            n_units=n_above + ties + n_below,
-            test=result.method,
-            standard_error=error,
-            notes=(*notes, *(one for one in result.notes if one not in notes)),
-        )
-        rows[triple] = _with_bounds(
-            row, differences, ends, few=_few_decide(counted), is_known=metric in ranges, options=options
-        )
-    return rows, None if test.resampled is None else _Draws(triples, *test.resampled)
+    result, own_interval = test.result(), test.interval(options.confidence)
+    interval = own_interval if together == options.confidence else test.interval(together)
+    sides = differences.side_estimates()
+    n_above, ties, n_below = counted_sample.wins_ties_losses(options.tie)
+    wins, losses = (n_below, n_above) if metric in options.lower_is_better else (n_above, n_below)
+    notes = differences.notes
+    if not sides.second > 0:
+        notes = (*notes, note("no_lift", metric, baseline=baseline))
+    if 0 < wins + losses < FEW:
+        n, alpha = n_above + ties + n_below, 1.0 - options.confidence
+        needed = math.ceil(1.0 - math.log2(alpha))  # all signs agree in two of 2^n flips
+        facts = {"n_differing": wins + losses, "n": n, "needed": needed, "level": 100 * alpha}
+        notes = (*notes, note("few_signs", metric, **facts))
+    if options.adjusts and adjusted is None:
+        notes = (*notes, note("not_adjusted", metric, is_mean=True))
+    least = -1.0 if ends[0] >= 0.0 else -math.inf
+    (lift, lift_interval), (_, own_lift) = (
+        fieller_lift(sides.first, sides.second, sides.variances, one, least)
+        for one in (interval, own_interval)
+    )
+    effect = EFFECTS[options.effect]
+    row = Row(
+        model,
+        baseline,
+        metric,
+        value=sides.first,
+        baseline_value=sides.second,
+        difference=sides.first - sides.second,
+        interval=interval,
+        relative=lift,
+        relative_interval=lift_interval,
+        own_interval=own_interval,
+        own_relative_interval=own_lift,
+        statistic=result.statistic,
+        p_value=result.p_value,
+        adjusted_p=math.nan,
+        effect=effect(differences, confidence=options.confidence),
+        wins=wins,
+        ties=ties,
+        losses=losses,
+        n_cases=differences.n_cases,
+        n_units=n_above + ties + n_below,
+        test=result.method,
+        standard_error=test.sample.error,
+        notes=(*notes, *(one for one in result.notes if one not in notes)),
+    )
+    few = counted_sample.few_decide
+    row = _with_bounds(
+        row, sample, differences.notes, ends, few=few, is_known=known is not None, options=options
+    )
+    return row if adjusted is None else _with_adjustment(row, adjusted, options)
 
 
 def _bounds_of(d: Paired, known: Bounds | None) -> Bounds:
@@ -555,16 +535,25 @@ def _bounds_of(d: Paired, known: Bounds | None) -> Bounds:
     return (low, high) if low < high else (-math.inf, math.inf)
 
 
-def _with_bounds(row: Row, d: Paired, ends: Bounds, *, few: bool, is_known: bool, options: Options) -> Row:
+def _with_bounds(
+    row: Row,
+    sample: Sample,
+    notes: tuple[Note, ...],
+    ends: Bounds,
+    *,
+    few: bool,
+    is_known: bool,
+    options: Options,
+) -> Row:
     """The row with its margins tested, and a note where its p-value does not allow for what was not seen."""
     reach = ends[1] - ends[0]
     if not (options.margin is None and options.no_worse_than is None and options.rope is None):
-        estimate = difference_estimate(d, options.confidence)
+        estimate = sample_estimate(sample, notes, options.confidence)
         if few:
             estimate = replace(estimate, standard_error=math.nan)
-        row = _with_margin_tests(row, estimate, d.spread().df, options)
+        row = _with_margin_tests(row, estimate, sample.df, options)
         equivalent, no_worse = (
-            None if result is None else allow_for_unseen(result, d, (-reach, reach), options.confidence)
+            None if result is None else allow_for_unseen(result, sample, (-reach, reach), options.confidence)
             for result in (row.equivalence, row.non_inferiority)
         )
         row = replace(row, equivalence=equivalent, non_inferiority=no_worse)
@@ -574,7 +563,7 @@ def _with_bounds(row: Row, d: Paired, ends: Bounds, *, few: bool, is_known: bool
     alpha = 1.0 - options.confidence
     if math.isfinite(reach) and row.p_value < alpha and not options.adjusts:
         alternative: Alternative = "greater" if row.difference > 0 else "less"
-        if mean_p(d.bounded, 0.0, -reach, reach, alternative) > alpha / 2.0:
+        if mean_p(sample, 0.0, -reach, reach, alternative) > alpha / 2.0:
             is_gain = (row.difference > 0) != (row.metric in options.lower_is_better)
             what = "losses" if is_gain else "gains"
             row = replace(row, notes=(*row.notes, note("not_excluded", row.metric, what=what, n=row.n_units)))
@@ -618,107 +607,80 @@ def _with_margin_tests(row: Row, estimate: Estimate, df: float, options: Options
     return replace(row, equivalence=equivalent, non_inferiority=no_worse, bayes=bayes)
 
 
+@dataclass(frozen=True, eq=False)
 class _Test:
-    """Rows tested with one set of draws: their results, the intervals that follow, and the draws of max-T.
+    """The test of one row and the interval that follows, from the draws that all rows share, if any.
 
-    `paired` holds the same rows as `units` case by case; `reach` is how far each difference may lie from 0.
-    Rows with too few differences for a bootstrap are tested by sign flips, and the `adjusted` ones by t where
-    others are tested by flips.
+    `paired` are the pairs of `sample`; `reach` is how far a difference may lie from 0. Rows with too few
+    differences for a bootstrap are tested by sign flips, and adjusted ones by t where others are by flips.
     """
 
-    def __init__(
-        self,
-        units: Units | SummedRows,
-        paired: Sequence[Paired],
-        reach: Sequence[float],
-        adjusted: Sequence[bool],
-        options: Options,
-    ) -> None:
-        self._units, self._paired, self._reach, self._options = units, paired, reach, options
-        self._adjusted, self.errors = adjusted, units.small_sample_errors()
-        seed = seed_from_rng(options.rng)
-        resampler = Resampler(
-            units.keys, options.n_resamples, seed, options.scheme, progress=options.progress
-        )
-        self._method, uses_max_t = options.interval_method, options.correction == "max-t"
-        self._replicates: Replicates | None = None
-        is_resampled = bool({options.test, self._method} & set(_BOOTSTRAPS))
-        if uses_max_t or is_resampled:
-            self._replicates = (
-                units.replicate(resampler) if isinstance(units, SummedRows) else replicate(units, resampler)
-            )
-        self._sparse: set[int] = set()
-        if is_resampled:
-            self._sparse = set(np.flatnonzero(units.few_differ(BOOTSTRAP_FROM)).tolist())
-        self.results = [self._result(row, d) for row, d in enumerate(paired)]
-        self.resampled: tuple[Float, Float] | None = None
-        if self._replicates is not None and uses_max_t:
-            observed = np.where(fit_for_max_t(units), self._replicates.observed_t(), np.nan)
-            self.resampled = observed, self._replicates.t_values()
+    paired: Paired
+    sample: Sample
+    reach: float
+    is_adjusted: bool
+    drawn: Replicates | None
+    options: Options
 
-    def _result(self, row: int, d: Paired) -> TestResult:
-        """The test of one row."""
-        options, test = self._options, self._options.test
+    @cached_property
+    def _flips(self) -> SignFlips:
+        return SignFlips.of(self.sample)
+
+    @cached_property
+    def _is_sparse(self) -> bool:
+        is_resampled = bool({self.options.test, self.options.interval_method} & set(_BOOTSTRAPS))
+        return is_resampled and self.sample.few_are_not_zero(BOOTSTRAP_FROM)
+
+    def result(self) -> TestResult:
+        options, test, sample, notes = self.options, self.options.test, self.sample, self.paired.notes
         if test == "wilcoxon":
-            result = wilcoxon(d)  # type: ignore[arg-type] # sums have no ranks, and do not get here
+            result = wilcoxon(self.paired)  # type: ignore[arg-type] # sums have no ranks, and do not get here
         elif test == "sign":
-            result = sign_test(d, dead_zone=options.tie)
-        elif test == "t" or (test == "permutation" and self._adjusted[row]):
-            result = paired_t(d, confidence=options.confidence)
-        elif test in _BOOTSTRAPS and row not in self._sparse and self._replicates is not None:
-            p = float(self._replicates.p_values(test)[row])
-            label = f"{test} bootstrap ({options.n_resamples} {self._replicates.scheme} draws)"
-            result = replace(_statistic_only(d), method=label, p_value=p)
+            result = sign_test(self.paired, dead_zone=options.tie)
+        elif test == "t" or (test == "permutation" and self.is_adjusted):
+            result = t_test(sample, notes, self.paired.spent, confidence=options.confidence)
+        elif test in _BOOTSTRAPS and not self._is_sparse and self.drawn is not None:
+            p = float(self.drawn.p_values(test)[0])
+            label = f"{test} bootstrap ({options.n_resamples} {self.drawn.scheme} draws)"
+            result = replace(_statistic_only(sample, notes), method=label, p_value=p)
         else:
-            result = _statistic_only(d) if _few_decide(d) else paired_t(d)
-            result = replace(result, method=FLIPS, p_value=d.flips.p_value())
-        if row in self._sparse:
-            result = replace(result, notes=(*result.notes, too_sparse_note(self._units, row)))
+            result = _statistic_only(sample, notes) if sample.few_decide else t_test(sample, notes)
+            result = replace(result, method=FLIPS, p_value=self._flips.p_value())
+        if self._is_sparse:
+            result = replace(result, notes=(*result.notes, too_sparse_note(sample)))
         return result
 
-    def intervals(self, confidences: Sequence[float]) -> list[Interval]:
-        """The interval of each row, of these confidences."""
-        units, method = self._units, self._method
-        df = units.degrees_of_freedom() - np.array([d.spent for d in self._paired])
-        if method == "normal":
-            df = np.full(len(self._paired), np.inf)
-        columns = np.stack([units.estimates(), self.errors, df], axis=1).tolist()
-        limits: dict[float, list[list[float]]] = {}
-        found = []
-        for row, ((value, error, row_df), level) in enumerate(zip(columns, confidences, strict=True)):
-            if row in self._sparse or (method == FLIPS and not self._adjusted[row]):
-                found.append(self._flips_interval(row, level))
-            elif method in _BOOTSTRAPS and self._replicates is not None:
-                if level not in limits:
-                    limits[level] = self._replicates.limits(method, level).tolist()
-                low, high = limits[level][row]
-                found.append(Interval(low, high, level, method))
-            else:
-                name = "t" if method == FLIPS else method
-                found.append(replace(t_interval(value, error, row_df, level), method=name))
-        return found
+    def interval(self, level: float) -> Interval:
+        """The interval of this confidence."""
+        sample, method = self.sample, self.options.interval_method
+        if self._is_sparse or (method == FLIPS and not self.is_adjusted):
+            return self._flips_interval(level)
+        if method in _BOOTSTRAPS and self.drawn is not None:
+            low, high = self.drawn.limits(method, level)[0].tolist()
+            return Interval(low, high, level, method)
+        df = math.inf if method == "normal" else sample.df - self.paired.spent
+        found = t_interval(sample.mean, sample.error, df, level)
+        return replace(found, method="t" if method == FLIPS else method)
 
-    def _flips_interval(self, row: int, level: float) -> Interval:
+    def _flips_interval(self, level: float) -> Interval:
         """The means that flips do not reject, and those that units not seen allow for, but 0 if rejected.
 
         Where few units differ, flips alone would miss the mean far too often: they take all ties for equal.
         """
-        reach = self._reach[row]
-        interval = self._paired[row].flips.interval(level, reach=reach)
+        reach = self.reach
+        interval = self._flips.interval(level, reach=reach)
         if math.isinf(reach):
             return interval
-        bounds = mean_bounds(self._paired[row].bounded, -reach, reach, level)
+        bounds = mean_bounds(self.sample, -reach, reach, level)
         low = interval.low if interval.low > 0.0 else min(interval.low, bounds.low)
         high = interval.high if interval.high < 0.0 else max(interval.high, bounds.high)
         return replace(interval, low=low, high=high)
 
 
-def _statistic_only(d: Paired) -> TestResult:
+def _statistic_only(sample: Sample, notes: tuple[Note, ...]) -> TestResult:
     """The t statistic without the caution of skewness, as the t distribution is not used."""
-    spread = d.spread()
-    mean, _, t = t_statistic(spread)
-    notes = d.notes + spread_notes(spread) + tail_notes(spread)
-    return TestResult("", mean, t, math.nan, spread.n, notes=notes)
+    t, notes = t_ratio(sample.mean, sample.error), notes + spread_notes(sample) + tail_notes(sample)
+    return TestResult("", sample.mean, t, math.nan, sample.n, notes=notes)
 
 
 def _with_run_spread(
@@ -940,15 +902,3 @@ def _metric_names(runs: Runs, metrics: Sequence[str] | None, jackknife_metrics: 
 def _no_pairs(triple: Triple) -> InputError:
     model, baseline, metric = triple
     return InputError(f"{model!r} and {baseline!r} have no case in common on {metric!r}.", column=metric)
-
-
-def _pair_models(aligned: Aligned, triple: Triple, keys: Words) -> Differences:
-    model, baseline, metric = triple
-    values, baseline_values = aligned.tables[model][metric], aligned.tables[baseline][metric]
-    both, n_unpaired = aligned.paired(*triple)
-    if not both.any():
-        raise _no_pairs(triple)
-    notes = unpaired_notes(n_unpaired)
-    clusters = None if aligned.clusters is None else aligned.clusters[both]
-    weights = None if aligned.weights is None else aligned.weights[both]
-    return Differences(values[both], baseline_values[both], clusters, keys[both], weights, notes)

@@ -22,6 +22,12 @@ from recsys.errors import InputError, check_choice
 from recsys.records.arrays import Bool, Float
 from recsys.records.checks import is_number, to_floats
 from recsys.records.facts import Note, note
+from recsys.stats.gaffke import (
+    METHOD,
+    mean_bounds,
+    mean_p,
+    units_needed,
+)
 from recsys.stats.inference_results import (
     Alternative,
     Estimate,
@@ -40,15 +46,7 @@ from recsys.stats.inference_results import (
     zero_spread_p,
 )
 from recsys.stats.intervals import check_bounds, check_not_nan
-from recsys.stats.paired_sums import Paired, PairedSums, SummedRows, as_paired
-from recsys.stats.pairing import Differences, as_differences, pair
-from recsys.stats.rare_values import (
-    FEW,
-    METHOD,
-    mean_bounds,
-    mean_p,
-    units_needed,
-)
+from recsys.stats.pairing import Differences, Paired, as_differences, as_paired, pair
 from recsys.stats.resampling import (
     BOOTSTRAP_FROM,
     Resampler,
@@ -59,8 +57,9 @@ from recsys.stats.resampling import (
     replicate,
     seed_from_rng,
 )
+from recsys.stats.samples import FEW, Sample
 from recsys.stats.sign_flips import METHOD as FLIPS
-from recsys.stats.spread import SummedSpread, UnitSpread, ValueSpread, t_statistic
+from recsys.stats.sign_flips import SignFlips
 
 # From this sample size on, rank tests reject because of asymmetry rather than a better mean.
 LARGE_SAMPLE = 500
@@ -71,13 +70,14 @@ EQUAL_WITHIN = 1e-12  # of the largest difference: what float64 makes of equal d
 SHAPIRO_UP_TO = 5000
 
 
-def spread_notes(spread: ValueSpread | SummedSpread, noun: str = "difference") -> tuple[Note, ...]:
+def spread_notes(sample: Sample, noun: str = "difference") -> tuple[Note, ...]:
     """Cautions common to all tests: too few units, or no spread at all, so that t is not defined."""
     notes: tuple[Note, ...] = ()
-    if spread.n < 3:
-        notes += (caution(SmallSampleWarning, "few_units", n=spread.n, noun="unit", so="no_test"),)
-    if spread.n > 1 and not spread.varies:
-        p = zero_spread_p(spread.n - 1) if noun == "difference" and not spread.is_zero else None
+    n = sample.n
+    if n < 3:
+        notes += (caution(SmallSampleWarning, "few_units", n=n, noun="unit", so="no_test"),)
+    if n > 1 and not sample.varies:
+        p = zero_spread_p(n - 1) if noun == "difference" and sample.n_not_zero else None
         notes += (caution(ZeroVarianceWarning, "equal_values", noun=noun, p=p),)
     return notes
 
@@ -94,14 +94,23 @@ def paired_t(
     """
     check_alternative(alternative)
     d = as_paired(differences)
-    spread = d.spread()
-    notes = d.notes + spread_notes(spread)
-    notes += skew_notes(spread, alternative) or tail_notes(spread)
-    mean, error, t = t_statistic(spread)
-    df = spread.df - d.spent
-    interval = t_interval(mean, error, df, confidence, alternative)
+    return t_test(d.sample, d.notes, d.spent, alternative=alternative, confidence=confidence)
+
+
+def t_test(
+    sample: Sample,
+    notes: tuple[Note, ...] = (),
+    spent: int = 0,
+    *,
+    alternative: Alternative = "two-sided",
+    confidence: float = 0.95,
+) -> TestResult:
+    """The same of a sample of which adjustments have `spent` so many degrees of freedom."""
+    notes += spread_notes(sample) + (skew_notes(sample, alternative) or tail_notes(sample))
+    df, t = sample.df - spent, t_ratio(sample.mean, sample.error)
+    interval = t_interval(sample.mean, sample.error, df, confidence, alternative)
     p = t_tail(t, df, alternative)
-    return TestResult("paired t", mean, t, p, spread.n, alternative, interval, df, notes)
+    return TestResult("paired t", sample.mean, t, p, sample.n, alternative, interval, df, notes)
 
 
 def sign_flip(
@@ -119,37 +128,36 @@ def sign_flip(
     0.03125
     """
     d = as_paired(differences)
-    spread, flips = d.spread(), d.flips
-    notes = d.notes + spread_notes(spread) + (skew_notes(spread, alternative) or tail_notes(spread))
-    interval, p, mean = flips.interval(confidence, alternative), flips.p_value(alternative), spread.mean
-    return TestResult(FLIPS, mean, mean, p, spread.n, alternative, interval, notes=notes)
+    sample = d.sample
+    flips = SignFlips.of(sample)
+    notes = d.notes + spread_notes(sample) + (skew_notes(sample, alternative) or tail_notes(sample))
+    interval, p, mean = flips.interval(confidence, alternative), flips.p_value(alternative), sample.mean
+    return TestResult(FLIPS, mean, mean, p, sample.n, alternative, interval, notes=notes)
 
 
-def skew_notes(
-    spread: ValueSpread | SummedSpread, alternative: Alternative = "two-sided"
-) -> tuple[Note, ...]:
+def skew_notes(sample: Sample, alternative: Alternative = "two-sided") -> tuple[Note, ...]:
     """Warn when skewness moves an error rate by more than a tenth of 5 %, by the first Edgeworth term."""
-    if spread.n < FEW or not spread.varies:
+    if sample.n < FEW or not sample.varies:
         return ()
-    total, cubes, sixths = spread.skewness()
+    total, cubes, _, sixths = sample.powers
     cubes = abs(cubes)
     scaled_skewness = cubes / total**1.5  # skewness over the root of n
     # One-sided, the shift is linear; two-sided, the tails cancel to first order and the square is left.
     shift = 0.11 * scaled_skewness if alternative != "two-sided" else 0.2 * scaled_skewness**2
     # Ignore skewness that a few large values produce by chance.
     if shift >= 0.005 and cubes >= 2.0 * math.sqrt(sixths):
-        n, differing = spread.n, spread.n_differing
+        n, differing = sample.n, sample.n_not_zero
         too_few = differing < BOOTSTRAP_FROM and 2 * differing <= n
         return (caution(SkewWarning, "skewed", n_differing=differing, n=n, too_few=too_few),)
     return ()
 
 
-def tail_notes(spread: UnitSpread | SummedSpread) -> tuple[Note, ...]:
+def tail_notes(sample: Sample) -> tuple[Note, ...]:
     """Warn if a few units make up the spread of the differences: no test of the mean is sure to hold then."""
-    share, effective, is_heavy = spread.tails()
+    share, effective, is_heavy = sample.tails
     if not is_heavy:
         return ()
-    facts = {"share": share, "effective": effective, "n": spread.n_differing, "noun": "difference"}
+    facts = {"share": share, "effective": effective, "n": sample.n_not_zero, "noun": "difference"}
     return (caution(SkewWarning, "heavy_tails", **facts, so="tests"),)
 
 
@@ -182,10 +190,10 @@ def wilcoxon(
     check_choice("Wilcoxon method", method, ("auto", "exact", "normal"))
     d = as_differences(differences)
     means = without_rounding(d.unit_means, equal_within)
-    notes = d.notes + spread_notes(ValueSpread(means))
+    notes = d.notes + spread_notes(Sample.of(means))
     nonzero = means[means != 0]
     n = len(nonzero)
-    mean = float(d.units.estimates()[0])
+    mean = d.sample.mean
     if n == 0:
         return TestResult("Wilcoxon", mean, 0.0, 1.0, 0, alternative, notes=notes)
     ranks = _midranks(np.abs(nonzero))
@@ -198,8 +206,7 @@ def wilcoxon(
         if exact
         else _normal_rank_p(ranks, positive_sum, alternative)
     )
-    spread = d.spread()
-    p_of_mean = t_tail(t_statistic(spread)[2], spread.df - d.spent, alternative)
+    p_of_mean = t_tail(t_ratio(mean, d.sample.error), d.sample.df - d.spent, alternative)
     if (p < _ALPHA) != (p_of_mean < _ALPHA):
         notes += rank_notes(len(means))
     name = "Wilcoxon (exact)" if exact else "Wilcoxon (normal, continuity correction)"
@@ -297,16 +304,16 @@ def sign_test(
     if not (is_number(dead_zone) and dead_zone >= 0):
         raise InputError(f"dead_zone must be zero or positive, got {dead_zone!r}.")
     d = as_paired(differences)
-    wins, ties, losses = d.wins_ties_losses(dead_zone)
-    n, n_units = wins + losses, wins + ties + losses
-    spread = d.spread() if isinstance(d, PairedSums) else ValueSpread(d.unit_means)
-    notes = d.notes + spread_notes(spread) + rank_notes(n_units)
+    sample = d.sample
+    wins, ties, losses = sample.wins_ties_losses(dead_zone)
+    n = wins + losses
+    notes = d.notes + spread_notes(sample) + rank_notes(sample.n)
     # Few wins are many losses: SciPy rounds the two tails differently.
     tail: Alternative = "greater" if alternative == "less" else alternative
     count = losses if alternative == "less" else wins
     p = float(binomtest(count, n, 0.5, alternative=tail).pvalue) if n else 1.0
     notes += (note("wins", wins=wins, ties=ties, losses=losses),)
-    return TestResult("sign", d.estimate(), float(wins), p, n, alternative, notes=notes)
+    return TestResult("sign", sample.mean, float(wins), p, n, alternative, notes=notes)
 
 
 def bootstrap_test(
@@ -325,15 +332,14 @@ def bootstrap_test(
     """
     check_choice("bootstrap test", method, ("studentised", "bca"))
     d = as_differences(differences)
-    units = d.units
-    present = units.weights[0] != 0
-    units = Units(units.keys[present], units.totals[:, present], units.weights[:, present])
-    if units.few_differ(BOOTSTRAP_FROM)[0]:
+    sample = d.sample
+    if sample.few_are_not_zero(BOOTSTRAP_FROM):
         flips = sign_flip(d, alternative=alternative, confidence=confidence)
-        statistic = t_statistic(d.spread())[2]
-        return replace(flips, statistic=statistic, notes=(*flips.notes, too_sparse_note(units)))
-    spread = d.spread()
-    notes = d.notes + spread_notes(spread) + tail_notes(spread)
+        statistic = t_ratio(sample.mean, sample.error)
+        return replace(flips, statistic=statistic, notes=(*flips.notes, too_sparse_note(sample)))
+    notes = d.notes + spread_notes(sample) + tail_notes(sample)
+    present = d.units.weights[0] != 0
+    units = Units(d.units.keys[present], d.units.totals[:, present], d.units.weights[:, present])
     replicates = replicate(units, Resampler(units.keys, n_resamples, seed_from_rng(rng)))
     low, high = replicates.limits(method, confidence)[0]
     estimate, error = float(replicates.estimates[0]), float(replicates.standard_errors[0])
@@ -346,10 +352,9 @@ def bootstrap_test(
     )
 
 
-def too_sparse_note(units: Units | SummedRows, row: int = 0) -> Note:
-    """Warn that too few units of a row differ for a bootstrap; return the note."""
-    n_differing, n = int(units.n_differing()[row]), int(units.n_units[row])
-    return caution(SmallSampleWarning, "too_sparse", n_differing=n_differing, n=n)
+def too_sparse_note(sample: Sample) -> Note:
+    """Warn that too few units differ for a bootstrap; return the note."""
+    return caution(SmallSampleWarning, "too_sparse", n_differing=sample.n_not_zero, n=sample.n)
 
 
 def statistic_permutation(
@@ -405,10 +410,10 @@ def normality(values: npt.ArrayLike) -> TestResult:
     d = pair(values)
     sample = d.first
     n = len(sample)
-    notes = d.notes + spread_notes(ValueSpread(sample), "value")
+    notes = d.notes + spread_notes(d.sample, "value")
     method = "Shapiro-Wilk" if n <= SHAPIRO_UP_TO else "D'Agostino-Pearson"
     mean = float(sample.mean())
-    if n < 3 or not ValueSpread(sample).varies:
+    if n < 3 or not d.sample.varies:
         return TestResult(method, mean, math.nan, math.nan, n, notes=notes)
     result = shapiro(sample) if n <= SHAPIRO_UP_TO else normaltest(sample)
     return TestResult(method, mean, float(result.statistic), float(result.pvalue), n, notes=notes)
@@ -432,10 +437,13 @@ class EquivalenceResult:
 def difference_estimate(differences: Paired | npt.ArrayLike, confidence: float = 0.95) -> Estimate:
     """The mean difference over units with its t interval."""
     d = as_paired(differences)
-    spread = d.spread()
-    notes = d.notes + spread_notes(spread)
-    mean, error, _ = t_statistic(spread)
-    return Estimate(mean, error, t_interval(mean, error, spread.df, confidence), spread.n, notes)
+    return sample_estimate(d.sample, d.notes, confidence)
+
+
+def sample_estimate(sample: Sample, notes: tuple[Note, ...] = (), confidence: float = 0.95) -> Estimate:
+    """The mean of a sample with its t interval."""
+    interval = t_interval(sample.mean, sample.error, sample.df, confidence)
+    return Estimate(sample.mean, sample.error, interval, sample.n, notes + spread_notes(sample))
 
 
 def _one_sided_p(mean: float, bound: float, error: float, df: float, alternative: Alternative) -> float:
@@ -445,7 +453,7 @@ def _one_sided_p(mean: float, bound: float, error: float, df: float, alternative
 
 
 def bounded_mean_test(
-    differences: Paired,
+    sample: Sample,
     c: float,
     bounds: tuple[float, float],
     alternative: Literal["greater", "less"],
@@ -459,7 +467,7 @@ def bounded_mean_test(
     end to their range show nothing: p is NaN.
 
     Args:
-        differences: paired values.
+        sample: the differences.
         c: the mean that is tested.
         bounds: the least and the greatest difference; infinite if it is not known.
         alternative: whether the mean is greater or less than `c`.
@@ -467,8 +475,8 @@ def bounded_mean_test(
         n_differing: how many units differ, if not all with a difference that is not 0.
     """
     notes: tuple[Note, ...] = ()
-    n, mean = differences.spread().n, differences.estimate()
-    differing, n_uncommon = differences.differing
+    n, mean = sample.n, sample.mean
+    differing, n_uncommon = sample.differing
     differing = differing if n_differing is None else n_differing
     few = min(differing, n_uncommon) < FEW
     if math.isinf(bounds[0] if alternative == "greater" else bounds[1]):
@@ -477,7 +485,6 @@ def bounded_mean_test(
         nothing = Interval(-math.inf, math.inf, confidence, METHOD)
         notes = (note("differing", n_differing=differing, n=n, so="range_unknown"),)
         return TestResult(METHOD, mean, math.nan, math.nan, n, alternative, nothing, notes=notes)
-    sample = differences.bounded
     p = mean_p(sample, c, *bounds, alternative)
     interval = mean_bounds(sample, *bounds, confidence, alternative=alternative)
     if few:
@@ -507,20 +514,20 @@ def equivalence(
     """
     d = as_differences(differences)
     estimate = difference_estimate(d, confidence)
-    result = equivalence_from_estimate(estimate, d.spread().df, margin, confidence=confidence)
-    return allow_for_unseen(result, d, check_bounds(bounds), confidence)
+    result = equivalence_from_estimate(estimate, d.sample.df, margin, confidence=confidence)
+    return allow_for_unseen(result, d.sample, check_bounds(bounds), confidence)
 
 
 def allow_for_unseen(
-    result: EquivalenceResult, differences: Paired, bounds: tuple[float, float], confidence: float
+    result: EquivalenceResult, sample: Sample, bounds: tuple[float, float], confidence: float
 ) -> EquivalenceResult:
     """The result with p-values and bounds that allow for what was not seen; unchanged without a range."""
     low, high = result.margin
     above = below = None
     if math.isfinite(low):
-        above = bounded_mean_test(differences, low, bounds, "greater", confidence=confidence)
+        above = bounded_mean_test(sample, low, bounds, "greater", confidence=confidence)
     if math.isfinite(high):
-        below = bounded_mean_test(differences, high, bounds, "less", confidence=confidence)
+        below = bounded_mean_test(sample, high, bounds, "less", confidence=confidence)
     if above is None and below is None:
         return result
     p_above, p_below, least, most = (
@@ -586,13 +593,13 @@ def non_inferiority(
         raise InputError(f"the margin of non-inferiority must be positive, got {margin!r}.")
     d = as_differences(differences)
     estimate = difference_estimate(d, confidence)
-    mean, error, df = estimate.value, estimate.standard_error, d.spread().df
+    mean, error, df = estimate.value, estimate.standard_error, d.sample.df
     p = _one_sided_p(mean, -margin, error, df, "greater")
     interval = t_interval(mean, error, df, confidence, "greater")
     result = EquivalenceResult(
         "non-inferiority", mean, (-margin, math.inf), p, p, 0.0, interval, estimate.n, estimate.notes
     )
-    return allow_for_unseen(result, d, check_bounds(bounds), confidence)
+    return allow_for_unseen(result, d.sample, check_bounds(bounds), confidence)
 
 
 @dataclass(frozen=True)
@@ -627,7 +634,7 @@ def bayes_paired(
     d = as_differences(differences)
     estimate = difference_estimate(d, confidence)
     scale = estimate.standard_error * math.sqrt(1.0 + estimate.n * correlation / (1.0 - correlation))
-    df = d.spread().df
+    df = d.sample.df
     return bayes_from_estimate(replace(estimate, standard_error=scale), df, rope, confidence=confidence)
 
 

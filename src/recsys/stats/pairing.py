@@ -6,32 +6,112 @@ table lacks are kept, and cases that are NaN or missing on one side are left out
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from recsys.errors import ColumnError, IdTypeError, InputError
+from recsys.kernels.exact_sums import exact_sum
 from recsys.records.arrays import Array, Bool, Float, PerCase, cached_property
 from recsys.records.checks import to_floats
 from recsys.records.facts import Note, note
 from recsys.stats.inference_results import UnpairedWarning, caution
-from recsys.stats.moments import Moments
-from recsys.stats.rare_values import BoundedSample, count_differing, count_wins_and_losses
 from recsys.stats.resampling import Units, Words, collapse, unit_keys
+from recsys.stats.samples import Sample, count_values
 from recsys.stats.sign_flips import SignFlips
-from recsys.stats.spread import UnitSpread
 
 
 class Sides(NamedTuple):
-    """The means of both sides; their variances (of the first, of both, of the second); degrees of freedom."""
+    """The means of both sides; their variances: of the first, of both, of the second."""
 
     first: float
     second: float
     variances: tuple[float, float, float]
-    df: float
+
+
+@dataclass(frozen=True, eq=False)
+class PairSums:
+    """What pairs of weight 1 add up to: exact sums, ends, and the distinct differences if they are not many.
+
+    `sums` are those of either side and of the differences, and the squares and products (aa, ab, bb) of the
+    distances from `centres`, numbers close to the means of both sides. Where there are more than 65,536
+    distinct differences, `read` gives all of them, in the order of the users.
+    """
+
+    n_cases: int
+    centres: tuple[float, float]
+    sums: Mapping[str, Fraction]
+    ends: Mapping[str, tuple[float, float]]
+    levels: tuple[Float, Float] | None
+    n_unpaired: int = 0
+    notes: tuple[Note, ...] = ()
+    spent: int = 0
+    read: Callable[[], Float] = tuple  # type: ignore[assignment]
+
+    @staticmethod
+    def of(first: Float, second: Float, centres: tuple[float, float] = (0.0, 0.0)) -> PairSums:
+        """The sums of pairs, of which both sides have a value."""
+        difference = first - second
+        if not np.isfinite(difference).all():
+            raise InputError("values must be finite or NaN (excluded), got an infinite one.")
+        a, b = first - centres[0], second - centres[1]
+        columns = {"first": first, "second": second, "difference": difference}
+        ends = {
+            name: (float(column.min(initial=math.inf)), float(column.max(initial=-math.inf)))
+            for name, column in columns.items()
+        }
+        columns |= {"a": a, "b": b, "aa": a * a, "ab": a * b, "bb": b * b}
+        sums = {name: exact_sum(column) for name, column in columns.items()}
+        return PairSums(len(first), centres, sums, ends, count_values([difference]))
+
+    @staticmethod
+    def total(parts: Sequence[PairSums]) -> PairSums:
+        """The sums over all parts, which have the same centres."""
+        known = [part.levels for part in parts if part.levels is not None]
+        levels = count_values(*zip(*known, strict=True)) if len(known) == len(parts) else None
+        return PairSums(
+            sum(part.n_cases for part in parts),
+            parts[0].centres,
+            {name: sum((p.sums[name] for p in parts), Fraction(0)) for name in parts[0].sums},
+            {
+                name: (min(p.ends[name][0] for p in parts), max(p.ends[name][1] for p in parts))
+                for name in parts[0].ends
+            },
+            levels,
+            sum(part.n_unpaired for part in parts),
+        )
+
+    @property
+    def sample(self) -> Sample:
+        """The differences; read anew each time where they are too many to be kept."""
+        mean = float(self.sums["difference"] / self.n_cases)
+        if self.levels is None:
+            return Sample(self.read(), known_mean=mean)
+        return Sample(self.levels[0], None, self.levels[1], known_mean=mean)
+
+    def side_estimates(self) -> Sides:
+        """The means of both sides, and the variances of these means."""
+        n, sums = self.n_cases, self.sums
+        first, second = (float(sums[name] / n) for name in ("first", "second"))
+        variances = {}
+        for a, b in ("aa", "ab", "bb"):
+            square = float(sums[a + b] - sums[a] * sums[b] / n)
+            variances[a + b] = square / n / (n - 1) if n > 1 else math.nan
+        for name, mean, gone in (("first", first, ("aa", "ab")), ("second", second, ("bb", "ab"))):
+            least, most = self.ends[name]
+            if max(most - mean, mean - least) <= 1e-12 * max(abs(least), abs(most)):  # rounding only
+                variances |= dict.fromkeys(gone, variances[gone[0]] * 0.0)
+        return Sides(first, second, (variances["aa"], variances["ab"], variances["bb"]))
+
+    def ends_seen(self) -> tuple[float, float]:
+        """The least and the greatest value of either side."""
+        lows, highs = zip(self.ends["first"], self.ends["second"], strict=True)
+        return min(lows), max(highs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +128,7 @@ class Differences:
     weights: Float | None = None
     notes: tuple[Note, ...] = ()
     spent: int = 0
+    is_adjusted: bool = False
 
     @property
     def values(self) -> Float:
@@ -72,71 +153,55 @@ class Differences:
         """The mean difference of each unit."""
         return self.units.means()
 
-    # What follows is all that tests of a mean need; `PairedSums` has the same.
-
     @property
     def n_cases(self) -> int:
         return len(self.first)
 
-    def estimate(self) -> float:
-        """The mean difference."""
-        return float(self.units.estimates()[0])
+    @cached_property
+    def sums(self) -> PairSums | None:
+        """What the pairs add up to if all of them have weight 1."""
+        if self.clusters is None and self.weights is None and np.isfinite(self.values).all():
+            centres = float(self.first.mean()), float(self.second.mean())
+            return replace(PairSums.of(self.first, self.second, centres), read=lambda: self.values)
+        return None
 
-    def spread(self) -> UnitSpread:
-        return UnitSpread(self.units)
+    @cached_property
+    def sample(self) -> Sample:
+        """The differences of units, of which tests see nothing else."""
+        return Sample.row(self.units) if self.sums is None else self.sums.sample
+
+    @cached_property
+    def flips(self) -> SignFlips:
+        """The differences as the sign-flip test sees them."""
+        return SignFlips.of(self.sample)
 
     def side_estimates(self) -> Sides:
-        return side_estimates(self.sides)
+        """The means of both sides, and the variances of these means."""
+        return side_estimates(self.sides) if self.sums is None else self.sums.side_estimates()
 
     def ends_seen(self) -> tuple[float, float]:
         """The least and the greatest value of either side."""
         sides = self.first, self.second
         return min(float(side.min()) for side in sides), max(float(side.max()) for side in sides)
 
-    @cached_property
-    def bounded(self) -> BoundedSample:
-        """The differences as bounds of their mean see them."""
-        return replace(BoundedSample.of(self.unit_means, self._weights), known=self._moments)
 
-    @cached_property
-    def flips(self) -> SignFlips:
-        """The differences as the sign-flip test sees them."""
-        return SignFlips.of(self._totals, self._weights, moments=self._moments)
+Paired = Differences | PairSums
 
-    @cached_property
-    def _moments(self) -> Moments:
-        return Moments.of(self._totals, self._weights)
 
-    @property
-    def _totals(self) -> Float:
-        return self.unit_means if self._weights is None else self.unit_means * self._weights
-
-    @cached_property
-    def _weights(self) -> Float | None:
-        """The weights of the units that are present, None if all weigh the same."""
-        weights = self.units.weights[0]
-        weights = weights[weights != 0]
-        return None if bool((weights == weights[0]).all()) else weights
-
-    @cached_property
-    def differing(self) -> tuple[int, int]:
-        """How many units differ, and how many have another than the common difference (see `rare_values`)."""
-        return count_differing(self.unit_means, 0.0), count_differing(self.unit_means)
-
-    def wins_ties_losses(self, dead_zone: float = 0.0) -> tuple[int, int, int]:
-        """How many units lie above, in and below the dead zone."""
-        n_above, n_below = count_wins_and_losses(self.unit_means, dead_zone)
-        return n_above, len(self.unit_means) - n_above - n_below, n_below
+def as_paired(differences: Paired | npt.ArrayLike) -> Paired:
+    """Pairs unchanged, or made from plain numbers, one per unit."""
+    return differences if isinstance(differences, Differences | PairSums) else pair(differences)
 
 
 def side_estimates(sides: Units) -> Sides:
     """The means of two rows of units, with the covariance of the pairs."""
     value, baseline_value = (float(mean) for mean in sides.estimates())
     (of_model, of_baseline), (factor, _) = sides.influences()
-    products = of_model @ of_model, of_model @ of_baseline, of_baseline @ of_baseline
-    variance, covariance, base_variance = (float(factor) * float(product) for product in products)
-    df = float(sides.degrees_of_freedom()[0])
-    return Sides(value, baseline_value, (variance, covariance, base_variance), df)
+    variance, covariance, base_variance = (
+        float(factor) * float((one * other).sum())  # a product by BLAS would start threads
+        for one, other in ((of_model, of_model), (of_model, of_baseline), (of_baseline, of_baseline))
+    )
+    return Sides(value, baseline_value, (variance, covariance, base_variance))
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +214,11 @@ class Aligned:
     clusters: Array | None = None
     weights: Float | None = None
 
+    @cached_property
+    def keys(self) -> Words:
+        """The keys of the cases."""
+        return unit_keys(self.ids)
+
     @property
     def users(self) -> Array:
         """The user of each unit, in the order of units."""
@@ -156,6 +226,15 @@ class Aligned:
 
     def differences(self, model: str, baseline: str, metric: str) -> Float:
         return self.tables[model][metric] - self.tables[baseline][metric]
+
+    def pair(self, triple: tuple[str, str, str]) -> Differences:
+        """The pairs of model, baseline and metric."""
+        has_both, n_unpaired = self.paired(*triple)
+        both = slice(None) if has_both.all() else has_both
+        first, second = (self.tables[name][triple[2]][both] for name in triple[:2])
+        clusters = None if self.clusters is None else self.clusters[both]
+        weights = None if self.weights is None else self.weights[both]
+        return Differences(first, second, clusters, self.keys[both], weights, unpaired_notes(n_unpaired))
 
     def paired(self, model: str, baseline: str, metric: str) -> tuple[Bool, int]:
         """The cases that both have a value for, and how many only one of the two has."""
@@ -166,7 +245,7 @@ class Aligned:
         """The units of rows with one value per case, of the cases that are kept."""
         clusters = None if self.clusters is None else self.clusters[kept]
         weights = None if self.weights is None else self.weights[kept]
-        return collapse(rows[:, kept], clusters, keys=unit_keys(self.ids[kept]), weights=weights)
+        return collapse(rows[:, kept], clusters, keys=self.keys[kept], weights=weights)
 
     def notes(self) -> tuple[Note, ...]:
         """A note on the cases each table lacks, if any is missing."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import operator
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 import numpy as np
@@ -26,7 +26,6 @@ from recsys.kernels.keyed_random import unit_keys as unit_keys  # noqa: PLC0414 
 from recsys.records.arrays import Array, Bool, Float, Int, cached_property
 from recsys.records.checks import is_whole
 from recsys.stats.inference_results import Alternative, check_alternative, check_confidence, zero_spread_p
-from recsys.stats.rare_values import FEW
 
 Words = npt.NDArray[np.uint64]
 Scheme = Literal["auto", "poisson", "multinomial"]
@@ -124,33 +123,13 @@ class Units:
 
     @cached_property
     def n_units(self) -> Int:
-        return self._count(self.weights)
-
-    def n_differing(self) -> Int:
-        """How many units of each row have a total that is not zero."""
-        return self._count(self.totals)
-
-    def _count(self, values: Float) -> Int:
-        """How many units of each row have a value that is not zero."""
-        if self.counts is None:
-            found: Int = np.count_nonzero(values, axis=1).astype(np.int64)
-        else:
-            found = np.rint((values != 0) @ self.counts).astype(np.int64)
-        return found
+        present = self.weights != 0
+        n = present.sum(axis=1) if self.counts is None else np.rint(present @ self.counts)
+        return np.asarray(n, dtype=np.int64)
 
     def take_rows(self, rows: Bool) -> Units:
         """Some of the estimates."""
         return replace(self, totals=self.totals[rows], weights=self.weights[rows])
-
-    def has_heavy_tails(self) -> Bool:
-        """Rows of which few units make up the spread (see `heavy_tails`)."""
-        return heavy_tails(self.residuals, self.n_differing(), self.counts)[2]
-
-    def few_differ(self, fewer_than: int) -> Bool:
-        """Rows in which most units have a total of zero, and some but fewer than this have not."""
-        differing = self.n_differing()
-        few: Bool = (differing > 0) & (differing < fewer_than) & (2 * differing <= self.n_units)
-        return few
 
     def standard_errors(self) -> Float:
         """Cluster-robust; the textbook s / sqrt(n) when every unit is one case."""
@@ -370,6 +349,11 @@ class Replicates:
     n_units: Int
     scheme: str
 
+    def row(self, at: int) -> Replicates:
+        """One of the estimates alone."""
+        parts = {f.name: getattr(self, f.name)[at : at + 1] for f in fields(self) if f.name != "scheme"}
+        return Replicates(**parts, scheme=self.scheme)
+
     def observed_t(self) -> Float:
         """Each estimate over its standard error."""
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -558,27 +542,6 @@ def _deviations_and_errors(
         variance = np.where(variance <= 1e-13 * sums_of_squares, 0.0, variance)
         error = np.sqrt(variance) / np.abs(total)
     return np.where(np.isfinite(deviation), deviation, 0.0), np.where(np.isfinite(error), error, 0.0)
-
-
-def heavy_tails(residuals: Float, n_differing: Int, counts: Float | None = None) -> tuple[Float, Float, Bool]:
-    """Whether few of the units that differ make up the spread of each row, so that its mean is not normal.
-
-    Returns the largest unit's share of the sum of squares, the number of equal units that would spread alike,
-    and whether the tails are heavy: hardly ever for normal values or those of a bounded metric. `counts`: how
-    many units each column stands for.
-    """
-    largest = np.abs(residuals).max(axis=1, initial=0.0)
-    squares = (residuals / np.where(largest > 0, largest, 1.0)[:, None]) ** 2
-    second, fourth = (p.sum(axis=1) if counts is None else p @ counts for p in (squares, squares**2))
-    return judge_tails(largest, second, fourth, n_differing)
-
-
-def judge_tails(largest: Float, second: Float, fourth: Float, n_differing: Int) -> tuple[Float, Float, Bool]:
-    """The same from the largest residual, and the sums of second and fourth powers in units of it."""
-    total = np.where(largest > 0, second, 1.0)
-    share, effective = 1.0 / total, total**2 / np.maximum(fourth, 1.0)
-    few_hold_it = (share > 0.5) | ((effective < 10) & (n_differing > 8 * effective))
-    return share, effective, (largest > 0) & (n_differing >= FEW) & few_hold_it
 
 
 def has_spread(values: Float) -> bool:

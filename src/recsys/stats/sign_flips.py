@@ -18,14 +18,14 @@ For many units it tends to the paired t-test, whose variance leaves out the squa
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from recsys.errors import NoRowsError
 from recsys.records.arrays import Float, cached_property
 from recsys.stats.inference_results import Alternative, Interval, check_alternative, check_confidence
-from recsys.stats.moments import Moments
+from recsys.stats.root_finding import crossing
+from recsys.stats.samples import Moments, Sample
 
 METHOD = "sign flips"
 # Two units of fewer than 6 that differ can never reject at 5 %, whatever their size.
@@ -36,34 +36,26 @@ _ENOUGH, _SUMS, _FEWER_SUMS, _LARGEST = 100.0, 1 << 10, 1 << 9, 64
 # All fractions with denominators up to 10 are whole numbers of these.
 _PARTS = 2520.0
 _ROUNDING = 1e-12
+_BLOCK = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
 class SignFlips:
-    """The totals and weights (1 by default) of units, how often each occurs, and the unit of their sizes.
+    """The test of a sample; `unit` is the number that all sizes are multiples of, 0 if there is none."""
 
-    `totals` and `counts` are None where there are too many distinct ones to be known.
-    """
-
-    moments: Moments
-    totals: Float | None = None
-    counts: Float | None = None
-    weights: Float | None = None
+    sample: Sample
     unit: float = 0.0
 
     @staticmethod
-    def of(
-        totals: Float,
-        weights: Float | None = None,
-        counts: Float | None = None,
-        moments: Moments | None = None,
-    ) -> SignFlips:
-        """The test of these units, whose moments may be known."""
-        moments = moments or Moments.of(totals, weights, counts)
-        sizes = np.abs(totals)
-        differs = sizes > _ROUNDING * sizes.max(initial=0.0)
-        times = np.ones(len(totals)) if counts is None else counts
-        return SignFlips(moments, np.where(differs, totals, 0.0), times, weights, _unit(sizes[differs]))
+    def of(values: Float | Sample, weights: Float | None = None, counts: Float | None = None) -> SignFlips:
+        """The test of the values of units."""
+        sample = Sample.of(values, weights, counts)
+        sizes = np.abs(sample.totals)
+        return SignFlips(sample, _unit(sizes[sizes > _ROUNDING * sizes.max(initial=0.0)]))
+
+    @property
+    def moments(self) -> Moments:
+        return self.sample.moments
 
     def p_value(self, alternative: Alternative = "two-sided") -> float:
         """P-value of a mean of zero.
@@ -89,25 +81,18 @@ class SignFlips:
 
     def _limit(self, side: float, alpha: float) -> float:
         """The mean furthest to this side that is not rejected; zero is if its p-value says so."""
-        from scipy.optimize import brentq
+        from scipy.special import ndtri
 
         mean = self.moments.mean
 
         def excess(c: float) -> float:
-            return self._tail(c, abs(self.moments.sums(c)[0])) - alpha
+            return max(float(ndtri(self._tail(c, abs(self.moments.sums(c)[0])))), -39.0) - height
 
+        height = max(float(ndtri(alpha)), -38.0)
         step = math.sqrt(self.moments.sums(mean)[1]) / self.moments.weight
         if step <= _ROUNDING * abs(mean):  # all units are the same: against another mean all signs agree
-            n_units = self.moments.weight if self.counts is None else float(self.counts.sum())
-            return mean if 0.5**n_units <= alpha else side * math.inf
-        far = mean
-        for _ in range(50):
-            far, step = far + side * step, 2.0 * step
-            if excess(far) < 0.0:
-                far = float(brentq(excess, mean, far, rtol=1e-12, xtol=1e-12 * abs(far - mean), maxiter=200))
-                break
-        else:
-            far = side * math.inf
+            return mean if 0.5**self.sample.n <= alpha else side * math.inf
+        far = crossing(excess, mean, mean - min(height, -1.0) * side * step, side * math.inf)
         if side * mean >= 0.0:
             return far
         is_rejected = self._tail(0.0, abs(self.moments.sums(0.0)[0]), ALL_SIGNS) <= alpha
@@ -118,32 +103,33 @@ class SignFlips:
         _, second, _, fourth = self.moments.sums(c)
         if second * second >= _ENOUGH * fourth > 0.0:
             return float(_smooth_tail(np.array([excess]), second, fourth, self.unit)[0])
-        totals, counts = self._levels
-        distances = totals - (c if self.weights is None else c * self.weights)
-        excess = math.copysign(math.fsum((distances * counts).tolist()), excess)  # the same from both sides
-        return _enumerated_tail(np.abs(distances), counts, excess, self.unit, most)
+        own = self._levels
+        distances = own.totals - (c if own.weights is None else c * own.weights)
+        excess = math.copysign(
+            math.fsum((distances * own.times).tolist()), excess
+        )  # the same from both sides
+        return _enumerated_tail(np.abs(distances), own.times, excess, self.unit, most)
 
     @cached_property
-    def _levels(self) -> tuple[Float, Float]:
-        """Each total once if all units weigh the same, and how often it occurs."""
-        if self.totals is None or self.counts is None:
-            raise NoRowsError("a test in which few differences decide")
-        if self.weights is not None:
-            return self.totals, self.counts
-        totals, level = np.unique(self.totals, return_inverse=True)
-        return totals, np.bincount(level, self.counts).astype(np.float64)
+    def _levels(self) -> Sample:
+        """The sample with values that are rounding only as 0, and of equal weights each value once."""
+        own = self.sample.distinct if self.sample.weights is None else self.sample
+        sizes = np.abs(own.totals)
+        return replace(own, values=np.where(sizes > _ROUNDING * sizes.max(initial=0.0), own.values, 0.0))
 
 
 def _unit(sizes: Float) -> float:
     """The greatest number that all sizes are multiples of; 0 if it is no simple fraction of the least."""
     if not len(sizes):
         return 0.0
-    least = float(sizes.min())
-    parts = sizes * (_PARTS / least)
-    whole = np.rint(parts)
-    if np.abs(parts - whole).max() > 1e-8:
-        return 0.0
-    return float(np.gcd.reduce(whole.astype(np.int64))) * least / _PARTS
+    least, unit = float(sizes.min()), 0
+    for start in range(0, len(sizes), _BLOCK):
+        parts = sizes[start : start + _BLOCK] * (_PARTS / least)
+        whole = np.rint(parts)
+        if np.abs(parts - whole).max() > 1e-8:
+            return 0.0
+        unit = math.gcd(unit, int(np.gcd.reduce(whole.astype(np.int64))))
+    return float(unit) * least / _PARTS
 
 
 def _smooth_tail(excess: Float, second: float, fourth: float, unit: float) -> Float:

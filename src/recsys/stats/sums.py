@@ -21,11 +21,11 @@ from recsys.errors import MergeError, NoRowsError
 from recsys.kernels.exact_sums import exact_sum
 from recsys.records.arrays import Bool, ExactSums, Float, Histogram, Int, PerCase, Sums
 from recsys.records.facts import note
+from recsys.stats.gaffke import mean_bounds
 from recsys.stats.inference_results import Estimate, Interval, SkewWarning, caution, t_interval
-from recsys.stats.intervals import Combination, Method, count_rare, units_interval
-from recsys.stats.moments import Moments
-from recsys.stats.rare_values import BoundedSample, mean_bounds
+from recsys.stats.intervals import Combination, Method, units_interval
 from recsys.stats.resampling import Units, groups_of
+from recsys.stats.samples import Moments, Sample
 
 N_GROUPS = 64
 _MOST_DISTINCT = 1 << 16
@@ -283,7 +283,7 @@ def interval_from(
     units = Units(keys, totals + (value - centre) * weights, weights, counts)
     if is_ratio:
         ratio = Units(keys, columns[:1], columns[1:2], counts)
-        if count_rare(ratio.means(), counts[ratio.weights[0] != 0]) is not None:
+        if Sample.row(ratio).n_rare is not None:
             units = ratio
     found = units_interval(units, method=method, confidence=confidence, bounds=bounds, noun=noun)
     return replace(found, value=value)
@@ -348,7 +348,7 @@ def _interval_from_moments(
         and bounds is not None
         and all(map(math.isfinite, bounds))
     ):
-        sample = BoundedSample(np.array(bounds), np.empty(0), known=_moments_from(sums, centre))
+        sample = Sample(np.array(bounds), None, np.empty(0), known=_moments_from(sums, centre))
         interval = mean_bounds(sample, *bounds, confidence)
     return Estimate(value, error, interval, n, tuple(notes))
 

@@ -481,6 +481,7 @@ class Adjustment:
                 None,
                 differences.notes + notes,
                 calibration.spent,
+                is_adjusted=True,
             ),
             variance_saved_share(
                 float(differences_adjusted.std(ddof=1)), float((unadjusted[0] - unadjusted[1]).std(ddof=1))

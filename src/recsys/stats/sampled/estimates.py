@@ -38,7 +38,6 @@ from recsys.records.arrays import Array, Float, Int
 from recsys.records.checks import check_choices, check_seed, is_number, is_whole, to_floats
 from recsys.stats.inference_results import check_confidence, clip_interval
 from recsys.stats.intervals import mean_interval
-from recsys.stats.rare_values import FEW
 from recsys.stats.sampled.sampled_ranks import (
     PRIORS,
     Cases,
@@ -53,6 +52,7 @@ from recsys.stats.sampled.sampled_ranks import (
     values_by_rank,
     whole_numbers,
 )
+from recsys.stats.samples import FEW
 
 METHODS = ("uncorrected", "rank", "cls", "bv", "mle")
 """The names that `method=` of `estimate` takes."""
@@ -359,7 +359,7 @@ def resampled_metrics(
     """Each metric from n resamples of the users, each fitted as the sample itself was, in one row.
 
     Resamples of users who are all alike would all be the same. With `unseen_ranks` every user has a random,
-    exponential weight instead, and so has one more user (see `rare_values`), whose sampled rank is another
+    exponential weight instead, and so has one more user (see `gaffke`), whose sampled rank is another
     one in each row.
     """
     problem = _LikelihoodProblem(cases)

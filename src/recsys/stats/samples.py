@@ -1,0 +1,382 @@
+"""Samples: the units whose mean is asked for, and all that is derived of them, each computed once.
+
+A unit is a user, or a cluster of cases. Tests, intervals and bounds of a mean look at nothing but a sample,
+so they say the same of values in memory, added up piece by piece, or counted by workers. Where units weigh
+the same and have at most 65,536 different values, a sample is their histogram, so that sums do not depend on
+the order of the units.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from recsys.errors import NoRowsError
+from recsys.kernels.exact_sums import exact_mean
+from recsys.records.arrays import Bool, Float, cached_property
+from recsys.stats.resampling import Units, has_spread
+
+# With fewer units that differ, a mean is not normal however many units there are.
+FEW = 20
+_MOST_DISTINCT = 1 << 16
+_BLOCK = 1 << 16
+# Of more levels, so many of the heaviest stay as they are, and the others become two levels in each group.
+_MOST_LEVELS, _HEAVIEST, _GROUPS = 64, 32, 16
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Sums over units of (total - c weight)^r for r = 1 to 4 and any c.
+
+    `terms[r - 1][b]` is what (mean - c)^b is multiplied with in the sum of r-th powers.
+    """
+
+    mean: float
+    weight: float
+    terms: tuple[tuple[float, ...], ...]
+
+    @staticmethod
+    def weighted(totals: Float, weights: Float, times: Float) -> Moments:
+        """The moments of units of which each occurs so many times."""
+        weight = float((weights * times).sum())  # a product by BLAS would start threads
+        mean = float((totals * times).sum()) / weight
+        powers, of_weights = [np.ones_like(totals)], [times]
+        for _ in range(4):
+            powers.append(powers[-1] * (totals - mean * weights))
+            of_weights.append(of_weights[-1] * weights)
+        terms = tuple(
+            tuple(math.comb(r, b) * float((powers[r - b] * of_weights[b]).sum()) for b in range(r + 1))
+            for r in range(1, 5)
+        )
+        return Moments(mean, weight, terms)
+
+    @staticmethod
+    def about(mean: float, n: float, second: float, third: float, fourth: float) -> Moments:
+        """The moments of units of weight 1, from the powers of their distances from the mean."""
+        terms = (
+            (0.0, n),
+            (second, 0.0, n),
+            (third, 3.0 * second, 0.0, n),
+            (fourth, 4.0 * third, 6.0 * second, 0.0, n),
+        )
+        return Moments(mean, n, terms)
+
+    def negative(self) -> Moments:
+        """The moments of the opposite totals."""
+        flipped = tuple(
+            tuple((-1.0) ** (r - b) * term for b, term in enumerate(terms))
+            for r, terms in enumerate(self.terms, 1)
+        )
+        return Moments(-self.mean, self.weight, flipped)
+
+    def sums(self, c: float) -> tuple[float, float, float, float]:
+        """The sums of the first to the fourth powers."""
+        s = self.mean - c
+        (a, b), (d, e, f), (g, h, i, j), (k, m, n, o, p) = self.terms
+        first, second = a + s * b, d + s * (e + s * f)
+        third, fourth = g + s * (h + s * (i + s * j)), k + s * (m + s * (n + s * (o + s * p)))
+        return first, max(second, 0.0), third, max(fourth, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """The means of units, how much each weighs (all the same if None) and how many there are of each.
+
+    `counts` is None where each is one unit, and empty where only the ends of the values are known. `known`
+    are their moments and `known_mean` their mean, computed if None.
+    """
+
+    values: Float
+    weights: Float | None = None
+    counts: Float | None = None
+    known: Moments | None = None
+    known_mean: float | None = None
+
+    @staticmethod
+    def row(units: Units, row: int = 0) -> Sample:
+        """The sample of one row of units."""
+        weights = units.weights[row]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return Sample.of(units.totals[row] / weights, weights, units.counts)
+
+    @staticmethod
+    def of(given: Float | Sample, weights: Float | None = None, counts: Float | None = None) -> Sample:
+        """The sample of values that occur so often, once by default; those without weight are left out."""
+        if isinstance(given, Sample):
+            return given
+        values = given
+        if weights is not None:
+            present = weights != 0
+            values, weights = given[present], weights[present]
+            counts = None if counts is None else counts[present]
+            if len(weights) and not bool((weights == weights[0]).all()):
+                return Sample(values, weights, counts)
+        if counts is not None or not len(values):
+            return Sample(values, None, counts)
+        levels, times = count_values([values]) or (values, None)
+        return Sample(levels, None, times, known_mean=exact_mean(values))
+
+    @property
+    def times(self) -> Float:
+        """How many units have each of the values."""
+        return np.ones(len(self.values)) if self.counts is None else self.counts
+
+    def count(self, has: Bool) -> int:
+        """How many units are among those that have something."""
+        return int(np.count_nonzero(has) if self.counts is None else round(float(self.counts[has].sum())))
+
+    @cached_property
+    def n(self) -> int:
+        """How many units there are."""
+        return len(self.values) if self.counts is None else round(float(self.counts.sum()))
+
+    @cached_property
+    def mean(self) -> float:
+        if self.known_mean is not None:
+            return self.known_mean
+        if self.known is not None:
+            return self.known.mean
+        shares = self.times if self.weights is None else self.times * self.weights
+        total = float(shares.sum())
+        return float((self.values * shares).sum()) / total if total else math.nan
+
+    @property
+    def totals(self) -> Float:
+        """What each unit adds to the sum whose mean is estimated."""
+        return self.values if self.weights is None else self.values * self.weights
+
+    @cached_property
+    def ends(self) -> tuple[float, float]:
+        """The least and the greatest value."""
+        return float(self.values.min()), float(self.values.max())
+
+    @cached_property
+    def varies(self) -> bool:
+        """Whether the values differ by more than rounding."""
+        low, high = self.ends
+        return has_spread(np.array([low, high]))
+
+    @cached_property
+    def largest(self) -> float:
+        """The largest pull."""
+        low, high = self.ends
+        if self.weights is None:
+            return max(high - self.mean, self.mean - low)
+        return float(np.abs((self.values - self.mean) * self.weights).max())
+
+    @cached_property
+    def powers(self) -> tuple[float, float, float, float]:
+        """The sums of the second, third, fourth and sixth powers of the pulls, in units of the largest."""
+        parts = []
+        for start in range(0, len(self.values), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            pulls = (self.values[block] - self.mean) / (self.largest or 1.0)
+            if self.weights is not None:
+                pulls *= self.weights[block]
+            squares = pulls * pulls
+            of_squares = squares if self.counts is None else squares * self.counts[block]
+            products = of_squares, of_squares * pulls, of_squares * squares, of_squares * squares * squares
+            parts.append([float(product.sum()) for product in products])
+        second, third, fourth, sixth = map(math.fsum, zip(*parts, strict=True))
+        return second, third, fourth, sixth
+
+    @cached_property
+    def moments(self) -> Moments:
+        if self.known is not None:
+            return self.known
+        if self.weights is not None:
+            return Moments.weighted(self.totals, self.weights, self.times)
+        second, third, fourth = (power * self.largest**r for r, power in enumerate(self.powers[:3], 2))
+        return Moments.about(self.mean, float(self.n), second, third, fourth)
+
+    @cached_property
+    def _units(self) -> Units:
+        """The same as units of one estimate."""
+        assert self.weights is not None  # noqa: S101 - else there are simpler formulas
+        keys = np.zeros(len(self.values), dtype=np.uint64)
+        return Units(keys, self.totals[None], self.weights[None], self.counts)
+
+    @cached_property
+    def deviation(self) -> float:
+        """The standard deviation (n - 1) of units of equal weight."""
+        return self.largest * math.sqrt(self.powers[0] / (self.n - 1)) if self.n > 1 else math.nan
+
+    @cached_property
+    def error(self) -> float:
+        """The standard error of the mean, which allows for unequal weights; 0 if the values are the same."""
+        if self.n < 2:
+            return math.nan
+        if not self.varies:
+            return 0.0
+        if self.weights is not None:
+            return float(self._units.small_sample_errors()[0])
+        return self.deviation / math.sqrt(self.n)
+
+    @cached_property
+    def df(self) -> float:
+        """The degrees of freedom of the standard error."""
+        return self.n - 1.0 if self.weights is None else float(self._units.degrees_of_freedom()[0])
+
+    @cached_property
+    def n_not_zero(self) -> int:
+        """How many units have a value that is not zero."""
+        return self.count(self.values != 0)
+
+    @cached_property
+    def tails(self) -> tuple[float, float, bool]:
+        """The largest unit's share of the squares, how many equal ones would spread alike, if few hold it.
+
+        Few do so hardly ever for normal values or those of a bounded metric; the mean is not normal then.
+        """
+        if not self.varies:
+            return 1.0, 1.0, False
+        second, _, fourth, _ = self.powers
+        share, effective = 1.0 / second, second**2 / max(fourth, 1.0)
+        few_hold_it = share > 0.5 or (effective < 10 and self.n_not_zero > 8 * effective)
+        return share, effective, self.n_not_zero >= FEW and few_hold_it
+
+    @cached_property
+    def differing(self) -> tuple[int, int]:
+        """How many units differ from zero, and how many from the value that most have."""
+        return count_differing(self.values, 0.0, self.counts), count_differing(self.values, None, self.counts)
+
+    @cached_property
+    def is_binary(self) -> bool:
+        return bool(np.isin(self.values, (0.0, 1.0)).all())
+
+    @property
+    def n_rare(self) -> int | None:
+        """How many units differ from the value that most have; None if that is not rare.
+
+        Rare are fewer than 20 units, and fewer than half of them unless all values are 0 or 1.
+
+        >>> Sample.of(np.array([0.0, 0.0, 0.3])).n_rare, Sample.of(np.array([0.1, 0.2, 0.3])).n_rare
+        (1, None)
+        """
+        n = self.differing[1]
+        return n if n < FEW and (2 * n < self.n or self.is_binary) else None
+
+    @property
+    def few_decide(self) -> bool:
+        """Whether most units are the same, and fewer than 20 differ: their mean is not normal."""
+        differing = min(self.differing)
+        return differing < FEW and 2 * differing < self.n
+
+    def few_are_not_zero(self, fewer_than: int) -> bool:
+        """Whether most units are zero, and some but fewer than this are not."""
+        return 0 < self.n_not_zero < fewer_than and 2 * self.n_not_zero <= self.n
+
+    def wins_ties_losses(self, dead_zone: float = 0.0) -> tuple[int, int, int]:
+        """How many units lie above, in and below the dead zone, whose edge is in it up to rounding.
+
+        >>> Sample.of(np.array([0.3 - 0.2, 0.4 - 0.3, 0.5, -0.2])).wins_ties_losses(0.1)
+        (1, 2, 1)
+        """
+        edge = dead_zone + 1e-12 * float(np.abs(self.values).max(initial=0.0))
+        above, below = self.count(self.values > edge), self.count(self.values < -edge)
+        return above, self.n - above - below, below
+
+    @cached_property
+    def distinct(self) -> Sample:
+        """Each value of a weight once, and how many units have it."""
+        if self.counts is not None and not len(self.counts):
+            raise NoRowsError("a bound that few values decide")
+        if self.weights is None and self.counts is not None and (np.diff(self.values) > 0).all():
+            return self
+        pairs = self.values if self.weights is None else self.values + 1j * self.weights
+        found, level = np.unique(pairs, return_inverse=True)
+        counts = np.bincount(level.ravel(), self.counts).astype(np.float64)
+        weights = None if self.weights is None else found.imag
+        return replace(self, values=found.real, weights=weights, counts=counts)
+
+    @cached_property
+    def levels(self) -> Sample:
+        """The same in at most 64 levels if all units weigh the same (see `few_levels`)."""
+        found = self.distinct
+        if found.weights is not None:
+            return found
+        values, counts = few_levels(found.values, found.times)
+        return replace(found, values=values, counts=counts)
+
+    @cached_property
+    def negative(self) -> Sample:
+        """The same with opposite values."""
+        mean = None if self.known_mean is None else -self.known_mean
+        return replace(self, values=-self.values, known=self.moments.negative(), known_mean=mean)
+
+    @property
+    def unseen(self) -> float:
+        """The weight of one more unit, which has not been seen (see `gaffke`)."""
+        return self.moments.terms[2][3] / self.moments.terms[1][2]
+
+    @cached_property
+    def heights(self) -> dict[float, dict[float, float]]:
+        """For each end of the range, how far out in the tail means lie, as far as `gaffke` looked."""
+        return {}
+
+
+def count_differing(values: Float, common: float | None = None, counts: Float | None = None) -> int:
+    """How many values differ, beyond rounding, from the common one (by default the most frequent).
+
+    A value that fewer than 20 differ from is found for sure; if there is none, the count is only 20 or more.
+    `counts`: how often each value occurs, once by default.
+
+    >>> count_differing(np.array([0.0, 0.0, 0.3, -0.3])), count_differing(np.array([0.1, 0.1]), 0.0)
+    (2, 2)
+    """
+    if common is None:
+        common = _common_value(values, counts)
+    slack = 1e-12 * max(abs(common), float(np.abs(values).max(initial=0.0)))
+    differs = np.abs(values - common) > slack
+    return int(np.count_nonzero(differs) if counts is None else counts[differs].sum())
+
+
+def _common_value(values: Float, counts: Float | None = None) -> float:
+    """The value that all but fewer than 20 have, if there is one; else any. Rounding makes no difference."""
+    some = values if counts is not None else values[: 2 * FEW + 1]  # it has the majority among any 41
+    rounded = np.round(some / (np.abs(some).max(initial=0.0) or 1.0), 12)
+    _, first, level = np.unique(rounded, return_index=True, return_inverse=True)
+    return float(some[first[np.argmax(np.bincount(level, counts))]])
+
+
+def few_levels(values: Float, counts: Float) -> tuple[Float, Float]:
+    """At most 64 values in place of many, and how often each occurs.
+
+    The heaviest stay as they are. The others become two in each group, between its ends and with the same
+    first three moments.
+    """
+    if len(values) <= _MOST_LEVELS:
+        return values, counts
+    order = np.argpartition(-np.abs(values - (values * counts).sum() / counts.sum()), _HEAVIEST)
+    heaviest, rest = order[:_HEAVIEST], order[_HEAVIEST:]
+    own, times = values[rest], counts[rest]
+    least, width = float(own.min()), float(np.ptp(own)) or 1.0
+    group = np.minimum((own - least) * (_GROUPS / width), _GROUPS - 1).astype(np.int64)
+    size = np.maximum(np.bincount(group, times), 1e-300)
+    centre = np.bincount(group, times * own) / size
+    own = own - centre[group]
+    square = np.maximum(np.bincount(group, times * own**2) / size, 1e-300)
+    lean = np.bincount(group, times * own**3) / size / (2.0 * square)
+    half = np.sqrt(lean**2 + square)
+    upper = size * (half - lean) / (2.0 * half)
+    values = np.concatenate([values[heaviest], centre + lean + half, centre + lean - half])
+    counts = np.concatenate([counts[heaviest], upper, size - upper])
+    kept = counts > 1e-9  # the rest is rounding
+    return values[kept], counts[kept]
+
+
+def count_values(parts: Sequence[Float], counts: Sequence[Float] | None = None) -> tuple[Float, Float] | None:
+    """The distinct values of all parts in ascending order, and how often each occurs; None if they are many.
+
+    `counts`: how often each value of a part occurs, once by default.
+    """
+    values = np.concatenate(parts) if len(parts) > 1 else parts[0]
+    if counts is None:
+        distinct, times = np.unique(values, return_counts=True)
+    else:
+        distinct, level = np.unique(values, return_inverse=True)
+        times = np.bincount(level, np.concatenate(counts), minlength=len(distinct))
+    return None if len(distinct) > _MOST_DISTINCT else (distinct, times.astype(np.float64))
