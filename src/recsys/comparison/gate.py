@@ -53,7 +53,7 @@ from recsys.records.facts import Caution, Note, Verdict, note
 from recsys.records.json_values import json_value
 from recsys.stats.gaffke import METHOD
 from recsys.stats.inference_results import check_confidence, notes_only, t_ratio, t_tail
-from recsys.stats.pair_pieces import Pairs, PairsInMemory, PairsOfPieces, Pieces
+from recsys.stats.pair_pieces import PairsInMemory, PairsOfPieces, PairSource, Pieces
 from recsys.stats.paired_tests import bounded_mean_test, t_test
 from recsys.stats.pairing import Aligned, align, describe_missing
 from recsys.stats.samples import Sample
@@ -333,7 +333,7 @@ def _check_rows(
             counted = align({side: e.per_case for side, e in results.items()}, names)
         pieces = partial(_only_piece, (values, counted))
     centres = {side: e.overall for side, e in results.items()}
-    checks, missing = _check_metrics(_Rows(pieces, in_memory, centres, has_terms), demands, ranges)
+    checks, missing = _check_metrics(_GatePairs(pieces, in_memory, centres, has_terms), demands, ranges)
     return checks, [*missing, *notes]
 
 
@@ -342,7 +342,7 @@ def _only_piece(piece: tuple[Aligned, Aligned], names: Sequence[str]) -> list[tu
     return [piece]
 
 
-class _Rows(NamedTuple):
+class _GatePairs(NamedTuple):
     """The values of users of both results, piece by piece; `in_memory` there is only one piece."""
 
     pieces: Pieces
@@ -350,7 +350,7 @@ class _Rows(NamedTuple):
     centres: Mapping[str, Mapping[str, float]]
     has_terms: Sequence[str]
 
-    def pairs(self, sides: Mapping[str, MakePair]) -> Pairs:
+    def pairs(self, sides: Mapping[str, MakePair]) -> PairSource:
         """The pairs of what is made of the new and the old value of each metric."""
 
         def changed(tables: Mapping[str, Mapping[str, Any]], names: Iterable[str]) -> dict[str, Any]:
@@ -443,7 +443,7 @@ class _Means(NamedTuple):
 
 
 def _check_metrics(
-    rows: _Rows, demands: Mapping[str, _Demand], ranges: Mapping[str, tuple[float, float]]
+    rows: _GatePairs, demands: Mapping[str, _Demand], ranges: Mapping[str, tuple[float, float]]
 ) -> tuple[tuple[GateCheck, ...], tuple[Note, ...]]:
     """All metrics against their margins, and a note on users that one of the results lacks."""
     means: dict[str, _Means] = {}

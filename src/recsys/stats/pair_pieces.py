@@ -31,7 +31,7 @@ Pieces = Callable[[Sequence[str]], Iterable[tuple[Aligned, Aligned]]]
 _KEPT_IDS = 1000
 
 
-class Pairs(Protocol):
+class PairSource(Protocol):
     """The pairs of models and metrics that are compared."""
 
     @property

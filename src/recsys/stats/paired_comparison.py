@@ -45,7 +45,7 @@ from recsys.stats.inference_results import (
     warn_once,
 )
 from recsys.stats.multiple_comparisons import adjust, adjust_best, fit_for_max_t, join_parts, step_down
-from recsys.stats.pair_pieces import Pairs, PairsInMemory, PairsOfPieces, Pieces
+from recsys.stats.pair_pieces import PairsInMemory, PairsOfPieces, PairSource, Pieces
 from recsys.stats.paired_tests import (
     allow_for_unseen,
     bayes_from_estimate,
@@ -204,7 +204,7 @@ def compare_pieces(
 
 
 def _compare(
-    pairs: Pairs,
+    pairs: PairSource,
     families: _Families,
     jackknives: Grouped,
     ranges: Mapping[str, Bounds],
@@ -393,7 +393,7 @@ def _build_adjustment(options: Options, users: Array) -> Adjustment | None:
 
 def _mean_rows(
     triples: Sequence[Triple],
-    pairs: Pairs,
+    pairs: PairSource,
     adjustment: Adjustment | None,
     *,
     ranges: Mapping[str, Bounds],
@@ -430,7 +430,7 @@ def _mean_rows(
 
 
 def _adjust_sides(
-    triples: Sequence[Triple], pairs: Pairs, adjustment: Adjustment | None
+    triples: Sequence[Triple], pairs: PairSource, adjustment: Adjustment | None
 ) -> dict[Triple, AdjustedSides]:
     """Both sides of all pairs in which enough users differ, adjusted."""
     adjusted: dict[Triple, AdjustedSides] = {}
