@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from recsys.display.number_words import count_with_noun, interval_text
+from recsys.display.number_words import interval_text, plural
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from recsys.display.number_words import count_with_noun, interval_text
     ],
 )
 def test_a_count_has_its_noun_in_the_right_number(n, words, shown):
-    assert count_with_noun(n, words) == shown
+    assert plural(n, words) == shown
 
 
 def test_an_interval_whose_lower_end_is_not_finite_is_not_shown():

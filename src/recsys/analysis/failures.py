@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from recsys.analysis.users import lower_is_better
+from recsys.display.number_words import plural
 from recsys.evaluation.results import Evaluation, evaluation_of
 from recsys.inputs import read_interactions, read_lists
 from recsys.records.arrays import Array, Bool, Float, Ids, Int, Interactions, Lists, count_entries
@@ -173,7 +174,7 @@ def _reason(row: Any, cold_user: int, niche_item: int) -> str:
     if row.n_train == 0:
         return "no training interactions at all"
     if row.n_train < cold_user:
-        return f"cold start: {row.n_train} training interaction{'' if row.n_train == 1 else 's'}"
+        return f"cold start: {plural(row.n_train, 'training interaction')}"
     if row.n_test == 0:
         return "no test items at all"
     if row.n_test_new == row.n_test:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from recsys.display.number_words import count_with_noun
+from recsys.display.number_words import plural
 from recsys.display.tabled import Tabled
 from recsys.display.text_tables import note_text
 from recsys.errors import check_choice
@@ -118,9 +118,10 @@ class Audit(Tabled, Sequence[Finding]):
 
     def _summary(self) -> str:
         counts = {s: sum(f.severity == s for f in self.findings) for s in SEVERITIES}
-        totals = ", ".join(f"{n} {s}{'' if n == 1 or s == 'info' else 's'}" for s, n in counts.items() if n)
+        words = ((n, "info|info" if s == "info" else s) for s, n in counts.items() if n)
+        totals = ", ".join(plural(n, noun) for n, noun in words)
         verdict = "passed" if self.passed else "failed"
-        n_checks = count_with_noun(len(self.checked), "check|checks")
+        n_checks = plural(len(self.checked), "check")
         return f"audit {verdict}: {totals or 'nothing found'} ({n_checks})"
 
     def to_text(self) -> str:

@@ -33,7 +33,7 @@ from recsys.comparison.compare import Comparison, compare
 from recsys.conventions.decisions import Conventions
 from recsys.display.cells import Columns
 from recsys.display.notebook_html import notebook_card
-from recsys.display.number_words import count_with_noun
+from recsys.display.number_words import plural
 from recsys.display.text_tables import note_text
 from recsys.errors import InputError, MissingExtraError, RecsysError, TieWarning, came_as, check_choice, hush
 from recsys.evaluation.evaluate import evaluate, recommend
@@ -72,7 +72,7 @@ class Training:
 
     def __str__(self) -> str:
         settings = ", ".join(f"{name}={value}" for name, value in self.settings.items())
-        return f"{settings or 'as they are'} (of {count_with_noun(self.trials, 'trial|trials')})"
+        return f"{settings or 'as they are'} (of {plural(self.trials, 'trial')})"
 
 
 @dataclass(eq=False, repr=False)
@@ -541,7 +541,7 @@ def _warnings(result: Bench, *, given: bool, has_split: bool) -> list[Remark]:
     remarks = []
     n_users = result.evaluations[result.best].n_cases.get(result.headline, _FEWEST_USERS)
     if n_users < _FEWEST_USERS:
-        words = count_with_noun(n_users, "user|users")
+        words = plural(n_users, "user")
         sentence = f"{words} with something relevant in the test, too few to tell models apart."
         remarks.append(("Few users", sentence))
     if given and not has_split:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, cast
 import narwhals.stable.v2 as nw
 import numpy as np
 
+from recsys.display.number_words import plural
 from recsys.errors import ColumnError, FileError, IdTypeError, InputError, SplitError
 from recsys.evaluation.results import Evaluation
 from recsys.inputs import read_interactions, read_lists
@@ -25,7 +26,6 @@ from recsys.inputs.ids import convert_ids
 from recsys.inputs.timestamps import Clock
 from recsys.records.arrays import Array, Bool, Ids, Int, Interactions, Lists
 from recsys.splits import Split, split
-from recsys.splits.split_result import format_count
 from recsys.splits.split_table import FrameTable
 
 _ROLES = {"user": "users", "item": "items", "time": "times", "grade": "ratings"}
@@ -125,8 +125,8 @@ class BenchPlan:
 
     def explain(self) -> list[Remark]:
         """The plan in sentences, each with its heading."""
-        sizes = [format_count(len(self.table), "row")]
-        sizes += [format_count(len(self.table.ids(role)[0]), role) for role in ("user", "item")]
+        sizes = [plural(len(self.table), "row")]
+        sizes += [plural(len(self.table.ids(role)[0]), role) for role in ("user", "item")]
         named = [f"{_ROLES[role]} {name!r}" for role, name in self.columns.items() if name is not None]
         unused = [name for name in self.table.names if name not in self.columns.values()]
         named += [f"not used: {', '.join(unused)}"] if unused else []
@@ -150,7 +150,7 @@ class BenchPlan:
             is_new = self.masks["test"] & ~self._known(role, "test")
             if is_new.any():
                 n_new, n_all = (len(np.unique(codes[mask])) for mask in (is_new, self.masks["test"]))
-                rows = format_count(int(is_new.sum()), "row")
+                rows = plural(int(is_new.sum()), "row")
                 sentence = f"{n_new:,} of {n_all:,} {role}s ({rows}); {consequence}."
                 remarks.append(("New in the test", sentence))
         return remarks
@@ -214,12 +214,12 @@ def make_plan(
     test = made.mask("test")
     n_users = len(np.unique(table.ids("user")[1][test]))
     if how == "leave_last" and test.sum() > parameters["n"] * n_users:
-        together = f"{int(test.sum()):,} rows of {format_count(n_users, 'user')}"
+        together = f"{int(test.sum()):,} rows of {plural(n_users, 'user')}"
         why += f" Rows of the same time stay together, so the test has {together}."
     remarks += [("Odd ratings", ratings.odd)] if ratings.odd else []
     n_short = made.notes.get("users_too_short", 0)
     if n_short:
-        remarks.append(("Only trained on", f"{format_count(n_short, 'user')} with too few rows for a test."))
+        remarks.append(("Only trained on", f"{plural(n_short, 'user')} with too few rows for a test."))
     masks = {part: made.mask(part) for part in PARTS}
     return BenchPlan(
         table, roles, ratings, how, parameters, why, masks, made, tuple(remarks), n_left_out, seed,
@@ -364,7 +364,7 @@ def _read_roles(
             remarks.append(("Not read", f"the column {name!r}, which is empty."))
         elif missing.any():
             table, rows = leave_out(missing)
-            remarks.append(("Left out", f"{format_count(int(missing.sum()), 'row')} without a {noun}."))
+            remarks.append(("Left out", f"{plural(int(missing.sum()), 'row')} without a {noun}."))
     _refuse_a_single_id(table)
     first = np.ones(len(table), dtype=bool) if repeats else first_of_pairs(table)
     if not first.all():
@@ -432,7 +432,7 @@ def _refuse_a_single_id(table: FrameTable) -> None:
         ids = table.ids(role)[0]
         if len(ids) == 1:
             raise InputError(
-                f"all {format_count(len(table), 'row')} are of one {role}, {ids.name(0)!r}: {needed}.",
+                f"all {plural(len(table), 'row')} are of one {role}, {ids.name(0)!r}: {needed}.",
                 table="data",
                 column=table.role(role),
                 hint=f"Expected two or more. Check the file, or name the column: columns={{{role!r}: ...}}.",
@@ -460,7 +460,7 @@ def first_of_pairs(table: FrameTable) -> Bool:
 
 def describe_repeats(first: Bool) -> str:
     """How many rows `first_of_pairs` leaves out, in words."""
-    n_repeats = format_count(int((~first).sum()), "row")
+    n_repeats = plural(int((~first).sum()), "row")
     return f"{n_repeats} of a user and an item that occurred before: the first counts"
 
 
@@ -473,7 +473,7 @@ def _placeholders(clock: Clock) -> tuple[Bool, list[Remark]]:
         return np.zeros(len(clock.values), dtype=bool), []
     filler = (clock.values == times[-1]) & ~clock.missing
     todo = "the column of times is not read" if 2 * filler.sum() > len(filler) else "they are left out"
-    rows = f"{format_count(int(filler.sum()), 'row')} ({filler.mean():.0%})"
+    rows = f"{plural(int(filler.sum()), 'row')} ({filler.mean():.0%})"
     time = clock.shown(times[-1])
     return filler, [("Odd times", f"{rows} at the newest time, {time}, as if it stood for none: {todo}.")]
 
@@ -510,7 +510,7 @@ def read_ratings(table: FrameTable, column: str | None, relevant_from: float | N
     low, high, odd = float(levels[0]), float(levels[-1]), ""
     in_scale = levels <= _STRANGE * levels[np.cumsum(sizes) >= (1.0 - _STRANGE_SHARE) * len(values)][0]
     if high < _HIGHEST_GRADE and not in_scale.all():
-        few = format_count(int(sizes[~in_scale].sum()), "rating")
+        few = plural(int(sizes[~in_scale].sum()), "rating")
         odd = f"{few} beyond {levels[in_scale][-1]:g}, up to {high:g}: the scale is read off the others."
         levels, sizes, high = levels[in_scale], sizes[in_scale], float(levels[in_scale][-1])
     scale = f"{low:g} to {high:g}"

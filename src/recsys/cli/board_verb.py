@@ -36,6 +36,7 @@ def board_command(
     over time, export. Single files of `recsys evaluate --save` can be named too:
     recsys board results -o board.html --watch --refresh 5
     """
+    from recsys.display.number_words import plural
     from recsys.report.board import watch_board, write_board
 
     folders = places or ("results",)
@@ -47,6 +48,6 @@ def board_command(
         for n_runs, n_unopened in watch_board(output, folders, title=title, refresh=refresh):
             if not quiet:
                 more = f", {n_unopened:,} not opened" if n_unopened else ""
-                note(f"{n_runs:,} run{'' if n_runs == 1 else 's'}{more}; Ctrl-C ends", head="written")
+                note(f"{plural(n_runs, 'run')}{more}; Ctrl-C ends", head="written")
     except KeyboardInterrupt:
         click.echo(str(output))

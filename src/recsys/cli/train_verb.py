@@ -188,10 +188,10 @@ def _read_history(
 ) -> Interactions:
     """The interactions of a file, but those without a rating; without a header user, item, rating, time."""
     from recsys.benching.bench_plan import read_rated
+    from recsys.display.number_words import plural
     from recsys.errors import InputError, RecsysWarning, warn
     from recsys.inputs.files import read_file
     from recsys.inputs.files.ncf import has_no_header
-    from recsys.splits.split_result import format_count
 
     if form is None and path != "-" and Path(path).is_file() and has_no_header(path):
         form = "ratings"
@@ -204,7 +204,7 @@ def _read_history(
         history, n_missing = read_rated(path, named, ids=ids, format=form, encoding=encoding)
         if not n_missing:
             raise
-    warn(RecsysWarning, f"left out: {format_count(n_missing, 'row')} without a rating.")
+    warn(RecsysWarning, f"left out: {plural(n_missing, 'row')} without a rating.")
     return history
 
 

@@ -39,7 +39,7 @@ from recsys.comparison.row_pieces import (
     why_in_memory,
 )
 from recsys.display.markup import markdown_table, markdown_text
-from recsys.display.number_words import count_with_noun
+from recsys.display.number_words import plural
 from recsys.display.tabled import Tabled
 from recsys.display.words import PLAN_LOOKS, look_words, merged
 from recsys.errors import InputError, NotDefinedError
@@ -196,9 +196,7 @@ class Gate(Tabled):
     def _tested(self, notes: Iterable[Note]) -> list[str]:
         """How it was tested, and these notes."""
         users = sorted({c.users for c in self.checks})
-        users_text = (f"{users[0]:,} to " if len(users) > 1 else "") + count_with_noun(
-            users[-1], "user|users"
-        )
+        users_text = (f"{users[0]:,} to " if len(users) > 1 else "") + plural(users[-1], "user")
         planned = f", {100 * self.confidence:.4g}% over {self.looks} planned looks" if self.looks > 1 else ""
         return [
             f"{users_text}, paired by id; one-sided bounds of {self._bound_confidence} confidence{planned}",

@@ -20,7 +20,7 @@ from typing import Any
 
 from recsys.comparison.row_pieces import folder_of
 from recsys.display.cells import Columns
-from recsys.display.number_words import count_with_noun
+from recsys.display.number_words import plural
 from recsys.display.tabled import Tabled
 from recsys.errors import FileError, InputError
 from recsys.evaluation.asked import Asked, Content
@@ -107,7 +107,7 @@ class ResultHistory(Tabled, Sequence[Night]):
             more = "" if all(n.decisions == before for n in unlike) else "; some nights differ in other ways"
             text = (
                 f"the conventions are others since {since} ({differ}{more}), so "
-                f"{count_with_noun(len(unlike), 'night|nights is|are')} shown and not compared"
+                f"{plural(len(unlike), 'night|nights is|are')} shown and not compared"
             )
             metrics.setdefault((name, text), []).append(metric)
         return [f"{name}: {', '.join(names)}: {text}" for (name, text), names in metrics.items()]

@@ -30,7 +30,7 @@ from recsys.comparison.probes import PROBES, VERSION, Probe, probes_for
 from recsys.conventions.decisions import DECISIONS, Conventions, describe
 from recsys.conventions.presets import PRESETS
 from recsys.display.cells import format_cell
-from recsys.display.number_words import count_with_noun
+from recsys.display.number_words import plural
 from recsys.display.tabled import Tabled
 from recsys.errors import InputError, NotDefinedError, RecsysError, verb
 from recsys.evaluation.engine import measure, summarise
@@ -213,9 +213,7 @@ class Identification(Tabled):
         }
 
     def _footnotes(self) -> list[str]:
-        notes = [
-            f"{self.metric}: {count_with_noun(self.answered, 'probe|probes')} answered; {self.precision}"
-        ]
+        notes = [f"{self.metric}: {plural(self.answered, 'probe')} answered; {self.precision}"]
         if self.contradiction is not None:
             clash = self.contradiction
             how = "alone rules" if clash.alone else "and the probes before it rule"

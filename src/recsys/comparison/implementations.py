@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recsys.display.number_words import count_with_noun
+from recsys.display.number_words import plural
 from recsys.errors import FileError, InputError
 from recsys.inputs.files.formats import read_text_file
 from recsys.records.checks import is_number
@@ -194,8 +194,8 @@ def _run(words: list[str], questions: Sequence[Question], timeout: float) -> lis
         elif len(replies) == len(questions):
             hint = "Let it end with the exit code 0."
         raise InputError(
-            f"the command `{command}` {ended} {count_with_noun(len(replies), 'line|lines')} for "
-            f"{count_with_noun(len(questions), 'question|questions')}"
+            f"the command `{command}` {ended} {plural(len(replies), 'line')} for "
+            f"{plural(len(questions), 'question')}"
             + (f", such as {other[:_SHOWN]!r}" if other is not None else "")
             + (f"; its last words: {said}" if said else "."),
             hint=hint,

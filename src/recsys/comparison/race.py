@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 from recsys.conventions.decisions import AnyConventions, Conventions
-from recsys.display.number_words import count_with_noun
+from recsys.display.number_words import plural
 from recsys.display.tabled import Tabled
 from recsys.errors import InputError, UnknownNameError
 from recsys.evaluation.asked import Asked
@@ -116,7 +116,7 @@ class Race(Tabled, Mapping[str, Evaluation]):
         return [
             f"winner by {', '.join(winners)}",
             f"{self.share_saved:.1%} of the work saved: {seen} of {self.n_total:,} users",
-            f"{count_with_noun(len(self.legs), 'difference|differences')} watched by {methods}; {guarantee}",
+            f"{plural(len(self.legs), 'difference')} watched by {methods}; {guarantee}",
             *format_unlimited(self.unlimited),
             *comparison_cautions(models, self.winner, _BY_DESIGN),
         ]

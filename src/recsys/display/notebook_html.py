@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from recsys.display.cells import Columns, format_cell, is_numeric, printable, verdict_colours
-from recsys.display.number_words import count_with_noun
+from recsys.display.number_words import plural
 
 
 def notebook_table(
@@ -43,7 +43,7 @@ def notebook_table(
     lines = [f"<div><small>{html.escape(printable(str(note)))}</small></div>" for note in notes]
     more = [n for n, note in enumerate(notes) if n > 1 and isinstance(note, str)]
     if len(more) > 2:
-        count = count_with_noun(len(more), "more note|notes")
+        count = plural(len(more), "more note")
         folded = "".join(lines[n] for n in more)
         lines = [line for n, line in enumerate(lines) if n not in more]
         lines.insert(2, f"<details><summary><small>{count}</small></summary>{folded}</details>")

@@ -6,12 +6,14 @@ import math
 import re
 
 
-def count_with_noun(n: int, words: str) -> str:
-    """A count with its noun, in the singular or the plural.
+def plural(n: int, words: str) -> str:
+    """A count with its noun, which takes an s for all but 1; with a bar, both forms are given.
 
-    >>> count_with_noun(1, "item|items shown that has|have no vector"), count_with_noun(2000, "user|users")
-    ('1 item shown that has no vector', '2,000 users')
+    >>> plural(1, "row"), plural(2000, "row"), plural(2, "query|queries is|are")
+    ('1 row', '2,000 rows', '2 queries are')
     """
+    if "|" not in words:
+        return f"{n:,} {words}{'' if n == 1 else 's'}"
     return f"{n:,} " + re.sub(r"(\w+)\|(\w+)", r"\1" if n == 1 else r"\2", words)
 
 

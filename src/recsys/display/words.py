@@ -9,6 +9,8 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from recsys.display.number_words import plural
+
 _SO = {
     "rough": "the interval is rough",
     "too_narrow": "the interval is too narrow if rare values are missing from the sample",
@@ -38,15 +40,6 @@ class Named(Protocol):
     def words(self) -> str: ...
 
 
-def plural(n: int, noun: str) -> str:
-    """A count with its noun, in the singular for 1.
-
-    >>> plural(1, "metric"), plural(2, "metric")
-    ('1 metric', '2 metrics')
-    """
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
-
-
 def format_p(p: float, correction: str = "none") -> str:
     """A p-value with its name, two digits.
 
@@ -66,8 +59,7 @@ def differing(n_differing: int, n: int, noun: str = "user") -> str:
     ('1 of 40 users differs', '3 of 1,000 users differ', 'none of 30 users differs')
     """
     who = f"{n_differing:,}" if n_differing else "none"
-    nouns = noun if n == 1 else f"{noun}s"
-    return f"{who} of {n:,} {nouns} {'differ' if n_differing > 1 else 'differs'}"
+    return f"{who} of {plural(n, noun)} {'differ' if n_differing > 1 else 'differs'}"
 
 
 def missing_cases(missing: Mapping[str, tuple[int, Any]], n: int) -> str:
@@ -286,7 +278,7 @@ NOTES: dict[str, str | Callable[..., str]] = {
     "empty_margin": "{option}={margin:g} asks nothing of {metric}: {why}",
     "unplanned_look": lambda **facts: f"{look_words(**facts)}. {PLAN_LOOKS}",
     "narrow_margin": lambda limit, n, needed: (
-        f"{limit} is too narrow a margin for {n:,} user{'s' * (n != 1)}: even identical lists need {needed:,}"
+        f"{limit} is too narrow a margin for {plural(n, 'user')}: even identical lists need {needed:,}"
     ),
     "better_in_compare": lambda p: (
         f"compare calls it better by a test of these users ({format_p(p)}); "

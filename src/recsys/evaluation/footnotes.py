@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from recsys.conventions.decisions import Conventions
-from recsys.display.number_words import count_with_noun
+from recsys.display.number_words import plural
 from recsys.records.arrays import Catalogue
 
 _TREATMENTS = {
@@ -55,9 +55,9 @@ def footnotes_of(
     if "rows" in counts:
         return _rating_footnotes(counts)
     n_cases = counts.get("cases", 0)
-    lines = [count_with_noun(n_cases, "user|users")]
+    lines = [plural(n_cases, "user")]
     if n_users is not None:
-        lines = [f"{count_with_noun(n_cases, 'case|cases')} of {count_with_noun(n_users, 'user|users')}"]
+        lines = [f"{plural(n_cases, 'case')} of {plural(n_users, 'user')}"]
     for name, words in (
         ("without_truth", "without relevant items ({})"),
         ("without_list", "without recommendations ({})"),
@@ -69,14 +69,14 @@ def footnotes_of(
     for name, words in _COUNT_NOTES.items():
         if counts.get(name):
             rule = _REPEATS.get(conventions.duplicates, "") if name == "repeated_items" else ""
-            lines.append(count_with_noun(counts[name], words) + rule)
+            lines.append(plural(counts[name], words) + rule)
     if counts.get("found") == 0 and counts.get("judged"):
         lines.append("no listed item is in its user's truth: do both sides have the same ids, and split?")
     read = notes.get("lists", {}).get("read", {})
     lines += [f"lists {read['order']}"] if "order" in read else []
     if "users_with_gaps" in read:
         what = "with empty places" if conventions.rank_gaps == "kept" else "closed up"
-        who = count_with_noun(read["users_with_gaps"], "user|users leaves|leave")
+        who = plural(read["users_with_gaps"], "user|users leaves|leave")
         lines.append(f"lists {what} where the ranks of {who} places out")
     lines += ["lists in the order of their rows"] if read.get("rows") == "grouped" else []
     lines += notes.get("stopped", {}).get("says", "").splitlines()
@@ -84,13 +84,13 @@ def footnotes_of(
     if catalogue is not None:
         *sources, last = notes.get("catalogue_of", [""])
         how = f" (those of {', '.join(sources)} and {last})" if sources else ""
-        lines.append(f"catalogue: {count_with_noun(catalogue.n, 'item|items')}{how}")
+        lines.append(f"catalogue: {plural(catalogue.n, 'item')}{how}")
     return [*lines, f"conventions: {conventions}"]
 
 
 def _rating_footnotes(counts: Mapping[str, int]) -> list[str]:
     """The footnotes of rating metrics, which have rows instead of lists, and no conventions."""
-    users = count_with_noun(counts.get("cases", 0), "user|users")
-    lines = [f"{count_with_noun(counts['rows'], 'row|rows')} of {users}"]
-    lines += [count_with_noun(counts[n], words) for n, words in _RATING_COUNT_NOTES.items() if counts.get(n)]
+    users = plural(counts.get("cases", 0), "user")
+    lines = [f"{plural(counts['rows'], 'row')} of {users}"]
+    lines += [plural(counts[n], words) for n, words in _RATING_COUNT_NOTES.items() if counts.get(n)]
     return [*lines, "a plain name is over all rows, user_ the mean over users"]

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from recsys.conventions.decisions import AnyConventions, Conventions, relevant
-from recsys.display.number_words import count_with_noun
+from recsys.display.number_words import plural
 from recsys.errors import InputError, TieWarning, TunedOnItselfWarning, came_as, hush, verb, warn
 from recsys.evaluation.digests import digest
 from recsys.evaluation.evaluate import evaluate
@@ -61,12 +61,12 @@ class FusionTuning:
     def __str__(self) -> str:
         found = ", ".join(f"{name}={_shortly(value)}" for name, value in self.parameters.items())
         values = {value for _, value in self.trials}
-        trials = count_with_noun(len(self.trials), "trial|trials")
+        trials = plural(len(self.trials), "trial")
         which = f"all {trials} are equal" if len(values) == 1 < len(self.trials) else f"the best of {trials}"
         tried = f", {which}" if self.trials else ""
         return (
             f"{self.method} with {found or 'no parameters'}, norm {self.norm}\n"
-            f"{self.metric} = {self.value:.4f} on the {count_with_noun(self.n_cases, 'case|cases')} it was "
+            f"{self.metric} = {self.value:.4f} on the {plural(self.n_cases, 'case')} it was "
             f"tuned on{tried}; "
             "evaluate .fuse(...) of other data"
         )

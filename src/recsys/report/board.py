@@ -22,7 +22,7 @@ import numpy as np
 
 from recsys.comparison.history import Night, ResultHistory, decisions_of, result_paths
 from recsys.display.cells import format_cell
-from recsys.display.number_words import count_with_noun
+from recsys.display.number_words import plural
 from recsys.errors import InputError, RecsysError, came_as
 from recsys.evaluation.asked import Asked
 from recsys.evaluation.result_files import document_of, fingerprint
@@ -169,7 +169,7 @@ class _StoredRuns:
             for folder in sorted(place.iterdir()):
                 found = [] if not folder.is_dir() or folder in paths else [*folder.glob("*.json")]
                 if found:
-                    count = count_with_noun(len(found), "JSON file|files")
+                    count = plural(len(found), "JSON file")
                     reason = f"a folder with {count}, which is not searched. Name it as well."
                     self._not_searched.append((folder.name, reason))
         return list(paths)
@@ -308,9 +308,9 @@ def board_html(
         "folder": folder,
     }  # fmt: skip
     facts = [
-        count_with_noun(len(runs), "run|runs"),
-        count_with_noun(len(names), "name|names"),
-        count_with_noun(len(metrics), "metric|metrics"),
+        plural(len(runs), "run"),
+        plural(len(names), "name"),
+        plural(len(metrics), "metric"),
     ]
     moments = [run.finished for run in runs if run.finished]
     if moments:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from recsys.display.number_words import count_with_noun, interval_text
+from recsys.display.number_words import interval_text, plural
 from recsys.display.words import format_p
 from recsys.records.arrays import Ids
 from recsys.report.report_data import ReportData
@@ -120,7 +120,7 @@ def _over(data: ReportData) -> str:
         return ""
     n_runs = len(data.models[data.best])
     over = f"{f', the mean of {n_runs} runs,' if n_runs > 1 else ''} over "
-    over += count_with_noun(n, data.case_noun)
+    over += plural(n, data.case_noun)
     if n_all <= n:
         return over
     why = "have nothing relevant" if n_all - n == first.counts.get("without_truth") else "have no value of it"
@@ -202,7 +202,7 @@ def correction_words(data: ReportData) -> str:
     names = {"max-t": "max-T", "bh": "Benjamini-Hochberg", "by": "Benjamini-Yekutieli"}
     metric = data.comparison.headline
     n = sum(row.metric == metric for row in data.comparison.rows)
-    over = count_with_noun(n, "comparison|comparisons")
+    over = plural(n, "comparison")
     return f"{names.get(name, name.title())} over {over} on {metric}"
 
 
@@ -229,8 +229,7 @@ def _who_loses(data: ReportData) -> Iterator[Tile]:
     small = ""
     if groups and row.losses:
         most, losses, n, who = max(groups)
-        noun = data.case_noun.partition("|")[2]
-        small = f"Most often among {noun} {who} ({100 * most:.0f}%, {losses:,} of {n:,})."
+        small = f"Most often among {data.case_noun}s {who} ({100 * most:.0f}%, {losses:,} of {n:,})."
     text = f"{row.losses:,} of {row.n_units:,} users are served worse than by {rival}, {row.wins:,} better"
     yield Tile("who loses", f"{100 * share:.0f}%" if share == 0 or share >= 0.005 else "< 1%", text, small)
 
@@ -240,7 +239,7 @@ def _trust(data: ReportData, n_cautions: int) -> Tile:
     counts = {s: sum(f["severity"] == s for f in data.findings) for s in ("error", "warning")}
     found = [f"{n} audit {word}{'s' if n > 1 else ''}" for word, n in counts.items() if n]
     parts = [", ".join(found)] if found else []
-    parts += [count_with_noun(n_cautions, "caution|cautions")] if n_cautions else []
+    parts += [plural(n_cautions, "caution")] if n_cautions else []
     total = sum(counts.values()) + n_cautions
     named = [f["name"] for f in data.findings if f["severity"] in counts]
     nothing = "the audit found nothing" if data.findings else "nothing to be careful about"
@@ -412,7 +411,7 @@ def _other_groups(data: ReportData) -> Iterator[str]:
     if lines:
         more = f" and {len(lines) - _MOST_GROUPS_NAMED} more" if len(lines) > _MOST_GROUPS_NAMED else ""
         named = "; ".join(lines[:_MOST_GROUPS_NAMED])
-        over = count_with_noun(len(group_rows(data, data.best)), "comparison|comparisons")
+        over = plural(len(group_rows(data, data.best)), "comparison")
         where = f"in some groups another model is ahead of {data.best} ({named}{more})"
         yield f"Who your users are: {where}, by sign flips, Holm over {over} in groups."
 

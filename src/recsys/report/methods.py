@@ -19,7 +19,7 @@ from recsys.comparison.compare import Comparison
 from recsys.conventions.decisions import Conventions, describe
 from recsys.display.cells import printable
 from recsys.display.markup import latex_text, markdown_text
-from recsys.display.number_words import count_with_noun
+from recsys.display.number_words import plural
 from recsys.errors import FileError, InputError, NoRowsError, came_as
 from recsys.evaluation.footnotes import footnotes_of
 from recsys.evaluation.result_files import document_of, run_facts
@@ -277,9 +277,9 @@ def _size_words(evaluation: Evaluation) -> str:
     """How many users, cases and judged items, and who of them counts in no mean."""
     counts = evaluation.counts
     if "rows" in counts:
-        return f"{counts['rows']:,} ratings of {count_with_noun(counts['cases'], 'user|users')}"
+        return f"{counts['rows']:,} ratings of {plural(counts['cases'], 'user')}"
     line = footnotes_of(counts, evaluation.conventions, {}, n_users=evaluation.n_users)[0]
-    judged = count_with_noun(counts.get("judged", 0), "judged item|items")
+    judged = plural(counts.get("judged", 0), "judged item")
     return f"{judged} of {line}"
 
 
@@ -316,7 +316,7 @@ def _candidate_sentences(
                 for source in models[name].notes.get("catalogue_of", ())
             ]
             how = f" (those of {_enumerate(sources)})" if sources else ""
-            sizes[name] = count_with_noun(one.n, "item|items") + how
+            sizes[name] = plural(one.n, "item") + how
         yield f"The catalogue has {_by_model(sizes)}."
 
 

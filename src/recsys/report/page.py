@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
 
-from recsys.display.number_words import count_with_noun
+from recsys.display.number_words import plural
 from recsys.errors import InputError
 from recsys.evaluation.cautions import comparison_cautions, unique_cautions
 from recsys.inputs.files import write_text
@@ -179,10 +179,10 @@ def _facts(data: ReportData) -> list[Fact]:
     """The line of facts below the title."""
     has_cases = bool(data.per_case_metrics)
     n_cases = len(data.aligned.ids) if has_cases else data.first(data.best).counts.get("cases", 0)
-    users = count_with_noun(n_cases, data.case_noun)
+    users = plural(n_cases, data.case_noun)
     if has_cases and data.aligned.clusters is not None:
         users += f" of {len(set(data.aligned.clusters.tolist())):,} users"
-    facts = [Fact(users), Fact(count_with_noun(len(data.names), "model|models"))]
+    facts = [Fact(users), Fact(plural(len(data.names), "model"))]
     facts.append(Fact(f"headline metric {data.metric}", data.metric))
     if data.baseline is not None:
         facts.append(Fact(f"baseline {data.baseline}", "baseline"))

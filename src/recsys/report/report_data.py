@@ -238,9 +238,9 @@ class ReportData:
 
     @property
     def case_noun(self) -> str:
-        """What a case is called, singular and plural: a user, unless users have several."""
+        """What a case is called: a user, unless users have several."""
         has_users = not self.per_case_metrics or self.aligned.clusters is None
-        return "user|users" if has_users else "case|cases"
+        return "user" if has_users else "case"
 
     @cached_property
     def users(self) -> Array:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recsys.conventions.decisions import Conventions, describe
+from recsys.display.number_words import plural
 from recsys.display.words import merged
 from recsys.errors import MissingExtraError
 from recsys.evaluation.footnotes import footnotes_of
@@ -259,11 +260,9 @@ def _strata(data: ReportData) -> Section | None:
     notes = []
     measured = section_numbers.measured_cases(data, data.metric)
     if not measured.all():
-        n, noun = int((~measured).sum()), data.case_noun.partition("|")[2]
+        n, all_cases = int((~measured).sum()), plural(len(measured), data.case_noun)
         have = "no relevant items" if n == data.first(data.best).counts.get("without_truth") else "no value"
-        notes.append(
-            f"{n:,} of {len(measured):,} {noun} have {have}: they are in no mean and in no count here."
-        )
+        notes.append(f"{n:,} of {all_cases} have {have}: they are in no mean and in no count here.")
     if data.train is not None:
         users = Ids(np.unique(data.users))
         cold = int((count_entries(data.train, users) == 0).sum())

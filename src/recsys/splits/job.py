@@ -17,6 +17,7 @@ from typing import Any, Literal, TypedDict, TypeVar, cast
 
 import numpy as np
 
+from recsys.display.number_words import plural
 from recsys.errors import SplitError, UnknownNameError
 from recsys.inputs.frames import column_array
 from recsys.inputs.timestamps import Clock
@@ -24,7 +25,7 @@ from recsys.kernels.keyed_random import Keys, id_keys, pair_keys
 from recsys.records.arrays import Array, Bool, Codes, Ids, Int, cached_property
 from recsys.records.checks import check_seed, is_whole
 from recsys.records.registry import Registry
-from recsys.splits.split_result import TEST, TRAIN, VALIDATION, Folds, Side, Split, format_count, reason_code
+from recsys.splits.split_result import TEST, TRAIN, VALIDATION, Folds, Side, Split, reason_code
 from recsys.splits.split_table import InteractionTable, as_interaction_table, check_whole_number, k_core
 
 ON_TIE = {
@@ -338,7 +339,7 @@ class Job:
         if rule == "error":
             name = self.table.ids("user")[0].name(np.argmax(short))
             raise SplitError(
-                f"{format_count(n_short, 'user')} {'has' if n_short == 1 else 'have'} too few rows "
+                f"{plural(n_short, 'user|users has|have')} too few rows "
                 f"(or too few different times), for example {name!r}.",
                 table="data",
                 hint="Use short='exclude' to leave them out, or short='train' to train on them only "

@@ -12,6 +12,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
+from recsys.display.number_words import plural
 from recsys.errors import SplitError
 from recsys.records.arrays import Array, Bool, Int, cached_property
 from recsys.splits.split_table import InteractionTable, count_distinct
@@ -198,12 +199,12 @@ class Split:
         empty = [SIDES[code] for code in self._codes if self._row_counts[code] == 0]
         if not empty:
             return
-        excluded = [f"{format_count(n, 'row')}: {reason}" for reason, n in self.reasons.items()]
+        excluded = [f"{plural(n, 'row')}: {reason}" for reason, n in self.reasons.items()]
         remedies = ["Pass data with more rows", *(["exclude fewer rows"] if excluded else [])]
         remedies += [remedy for name, remedy in _REMEDIES.items() if name in self.parameters]
         raise SplitError(
             f"{self.how}: no row is left for {empty[0]} "
-            f"(of {format_count(len(self._table), 'row')}; excluded: {'; '.join(excluded) or 'none'}).",
+            f"(of {plural(len(self._table), 'row')}; excluded: {'; '.join(excluded) or 'none'}).",
             hint=f"{', or '.join(remedies)}.",
         )
 
@@ -226,9 +227,7 @@ class Split:
                 if name in self.counts.get(role, {})
             ]
             lines.append("  ".join([f"{name:<{width}}", f"{count:>12,}", f"{count / total:>6.1%}", *sizes]))
-        lines += [
-            f"excluded: {format_count(count, 'row')}, {reason}" for reason, count in self.reasons.items()
-        ]
+        lines += [f"excluded: {plural(count, 'row')}, {reason}" for reason, count in self.reasons.items()]
         lines += [f"{name.replace('_', ' ')}: {value}" for name, value in self.notes.items()]
         return "\n".join(lines)
 
@@ -266,12 +265,3 @@ def reason_code(reasons: list[str], reason: str) -> int:
     if reason not in reasons:
         reasons.append(reason)
     return FIRST_REASON + reasons.index(reason)
-
-
-def format_count(n: int, noun: str) -> str:
-    """A number with its noun.
-
-    >>> format_count(1, "row"), format_count(1200, "row")
-    ('1 row', '1,200 rows')
-    """
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"

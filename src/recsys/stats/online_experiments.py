@@ -14,7 +14,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from recsys.display.words import format_p, merged, plural
+from recsys.display.number_words import plural
+from recsys.display.words import format_p, merged
 from recsys.errors import ColumnError, IdTypeError, InputError, UnknownNameError, came_as, check_choice
 from recsys.inputs.frames import as_frame, column_array
 from recsys.records.arrays import Array, Float, Int

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.display.words import plural
+from recsys.display.number_words import plural
 from recsys.errors import InputError, UnknownNameError
 from recsys.records.arrays import Array, Float, PerCase, cached_property
 from recsys.records.facts import Note, note
