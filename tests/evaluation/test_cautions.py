@@ -847,6 +847,12 @@ class TestChance:
         lists, truth = _lucky(np.random.default_rng(seed))
         assert recsys.evaluate(lists, truth, ["recall@20"]).cautions == ()
 
+    def test_a_model_may_find_everybody_right_after_what_is_advertised(self):
+        places = [*range(1, 11)] * 24 + [11] * 120 + [13] * 40
+        lists = {u: [*range(u * 100, u * 100 + 20)] for u in range(400)}
+        truth = {u: [u * 100 + place - 1, -u - 1] for u, place in enumerate(places)}
+        assert recsys.evaluate(lists, truth, ["recall@20"]).cautions == ()
+
     @pytest.mark.parametrize("seed", range(5))
     def test_random_lists_of_most_items_may_miss_nobody(self, seed):
         rng = np.random.default_rng(seed)

@@ -670,7 +670,7 @@ def _chance_of_late_hits(first: Array, length: int) -> float:
     chances do not grow along the list, the user is this late with probability (1 - p)^(q - 1) p at most, so
     that Chernoff's bound of the number who are, with the best p of each, holds for users of any kind.
     """
-    z, parts, chance = np.geomspace(1.001, 1e6, 500), (2, 3, 4, 5, 10), 1.0
+    z, parts, chance = np.geomspace(1.001, 1e6, 500), (4, 5, 10), 1.0
     for q in parts:
         size = int(length) // q
         n_users, n_late = (np.count_nonzero(first > length - n * size) for n in (q, 1))
