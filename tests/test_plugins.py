@@ -70,7 +70,7 @@ BACKENDS["echo"] = Backend("echo", why_not=lambda: None, scan=scan)
 @check("ids")
 def seven_items(e):
     """A catalogue of seven items."""
-    return Finding("seven_items", "info", "there are seven items", 1) if e.n_items == 7 else None
+    return Finding("info", "there are seven items", 1) if e.n_items == 7 else None
 
 
 @caution_rule("evaluation")

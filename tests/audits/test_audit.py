@@ -706,7 +706,7 @@ def test_ties_are_those_within_a_list_and_name_users_that_are_known(clean):
 
 def test_a_finding_of_an_own_check_is_json_whatever_numbers_it_holds():
     values = {"share": np.float64("nan"), "plain": float("nan"), "n": np.int64(2), "rest": [np.float32(0.5)]}
-    audit = Audit([Finding("own", "info", "as found", 1, (np.int64(3), np.float32("nan")), "", values)])
+    audit = Audit([Finding("info", "as found", 1, (np.int64(3), np.float32("nan")), "", values, name="own")])
     (found,) = json.loads(audit.to_json(), parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))[
         "findings"
     ]

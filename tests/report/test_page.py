@@ -893,8 +893,8 @@ def test_results_that_are_none_are_refused(results):
 
 
 def test_findings_of_an_audit_object_and_of_its_dictionary_are_the_same():
-    leak = Finding("test_leak", "error", "the test is in train", 7, (("ann", 4),), "Split by time.")
-    cold = Finding("cold_items", "info", "3 items are cold", 3)
+    leak = Finding("error", "the test is in train", 7, (("ann", 4),), "Split by time.", name="test_leak")
+    cold = Finding("info", "3 items are cold", 3, name="cold_items")
     audit = Audit([cold, leak])
     rows = findings_of(audit)
     assert rows == findings_of([cold, leak])

@@ -34,7 +34,6 @@ def popularity_baseline(e: Evidence) -> CheckResult:
     table = {m: {"yours": lists[m], "popularity": popular[m]} for m in lists}
     text = ", ".join(f"{m} {lists[m]:.4f} (popularity {popular[m]:.4f})" for m in lists)
     return Finding(
-        "popularity_baseline",
         "warning" if not_better else "info",
         text
         + (f"; not better than popularity in {', '.join(not_better)}" if not_better else "")
@@ -65,7 +64,6 @@ def head_and_tail(e: Evidence) -> CheckResult:
     hardly_found = [m for m in parts["head"] if parts["tail"][m] < 0.1 * parts["head"][m]]
     text = ", ".join(f"{m} {parts['head'][m]:.4f} / {parts['tail'][m]:.4f}" for m in parts["head"])
     return Finding(
-        "head_and_tail",
         "warning" if hardly_found else "info",
         f"the most popular {_share_of_items(e, head):.0%} of items are {share:.0%} of the test and "
         f"{list_share:.0%} of the top {e.k}; means over users, head / tail: {text}"
@@ -92,7 +90,6 @@ def missing_not_at_random(e: Evidence) -> CheckResult:
     head_share = float(e.train_counts[head].sum() / max(e.train_counts.sum(), 1))
     most_popular = f": the most popular {_share_of_items(e, head):.0%} have {head_share:.0%} of train"
     return Finding(
-        "missing_not_at_random",
         "warning" if weights.share < _SMALL_SAMPLE else "info",
         f"items are observed very unequally{most_popular if head.any() else ''}. Weighted by 1 / propensity "
         f"(popularity to the power of {YANG_POWER:g}), the {weights.n:,} test rows are worth "
@@ -136,10 +133,9 @@ def metric_disagreement(e: Evidence) -> CheckResult:
     if not moved:
         text += f"{'/'.join(sorted(winners[0]))} is best in all; least rank correlation {least:.2f}"
         values_found = {"winner": sorted(winners[0]), "least_correlation": least, "columns": columns}
-        return Finding("metric_disagreement", "info", text, 0, pair if least < 1 else (), "", values_found)
+        return Finding("info", text, 0, pair if least < 1 else (), "", values_found)
     winners_by_column = {c: sorted(w) for c, w in zip(columns, winners, strict=True)}
     return Finding(
-        "metric_disagreement",
         "warning",
         text + f"{'/'.join(winners_by_column[first])} is best in {first}, but not in {len(moved)} others; "
         f"least rank correlation {least:.2f}",

@@ -26,7 +26,6 @@ def candidates_from_the_test(e: Evidence) -> CheckResult:
     n_lists = int((np.bincount(shown.user[known], minlength=e.n_users) > 0).sum())
     if share >= _NEARLY_ALL and n_lists >= 5 and int(known.sum()) >= 2 * n_lists:
         return Finding(
-            "candidates_from_the_test",
             "error",
             f"{share:.0%} of the list entries are test items of the same user: each user's own test "
             "items were ranked, which measures the order of known items, not recommendation",
@@ -47,7 +46,6 @@ def candidates_from_the_test(e: Evidence) -> CheckResult:
         return None
     unused = int((in_train & ~in_test).sum())
     return Finding(
-        "candidates_from_the_test",
         "error",
         f"all {len(listed):,} different items in the lists occur in the test, though {unused:,} "
         "items of train do not, "
@@ -91,7 +89,6 @@ def _cold_finding(e: Evidence, cold: Bool, what: str, todo: str) -> Finding | No
     cold_codes, n_all = sorted_unique(codes[cold]), len(sorted_unique(codes))
     share = float(cold.mean())
     return Finding(
-        f"cold_{what}",
         "info" if share < _SMALL_SHARE else "warning",
         f"{len(cold_codes):,} of {n_all:,} test {what} are not in train "
         f"({int(cold.sum()):,} test rows, {share:.1%})",
@@ -112,7 +109,6 @@ def truth_outside_the_catalogue(e: Evidence) -> CheckResult:
         known &= has_row(e.ranked.item_rows, e.items)
     return e.finding_of_test(
         ~known[e.test.item],
-        "truth_outside_the_catalogue",
         "warning",
         "rows",
         "items outside the catalogue: they can only be missed",
@@ -126,19 +122,17 @@ def users_outside_the_model(e: Evidence) -> CheckResult:
     unknown = ~has_row(e.ranked.user_rows, e.users)[e.test.user]
     return _missing_users_finding(
         e,
-        "users_outside_the_model",
         sorted_unique(e.test.user[unknown]),
         "have no row in the model",
         "Give the rows their ids (recsys.from_model(model, user_ids=…)), or leave out such users and say so.",
     )
 
 
-def _missing_users_finding(e: Evidence, name: str, users: Int, fault: str, todo: str) -> Finding | None:
+def _missing_users_finding(e: Evidence, users: Int, fault: str, todo: str) -> Finding | None:
     if len(users) == 0:
         return None
     n_all = len(e.test_users)
     return Finding(
-        name,
         "error" if len(users) == n_all else "warning",
         f"{len(users):,} of {n_all:,} test users {fault}",
         len(users),
@@ -161,7 +155,6 @@ def unknown_in_lists(e: Evidence) -> CheckResult:
         return None
     all_unknown = n == len(names)
     return Finding(
-        "unknown_in_lists",
         "error" if all_unknown else "warning",
         f"{n:,} of {len(names):,} recommended items occur nowhere in train, test or catalogue"
         + (": the ids do not match" if all_unknown else ""),
@@ -177,7 +170,6 @@ def users_without_lists(e: Evidence) -> CheckResult:
     has_list = np.bincount(e.lists.user[e.lists.user >= 0], minlength=e.n_users) > 0
     return _missing_users_finding(
         e,
-        "users_without_lists",
         e.test_users[~has_list[e.test_users]],
         "have no list",
         "Recommend to every test user, or decide what a missing list means: no_list='empty' or "
@@ -197,7 +189,6 @@ def seen_in_lists(e: Evidence) -> CheckResult:
     n_users, n_top = len(sorted_unique(shown.user[seen])), int(top.sum())
     can_be_relevant = bool(e.seen(e.test).any())
     return Finding(
-        "seen_in_lists",
         "info" if can_be_relevant else "warning",
         f"{n:,} of {n_top:,} places of the top {e.k} ({n / n_top:.1%}, {n_users:,} users) hold items the "
         "user has in train" + ("" if can_be_relevant else ", none of which is ever right in the test"),
@@ -218,7 +209,6 @@ def repeats_in_lists(e: Evidence) -> CheckResult:
     if n == 0:
         return None
     return Finding(
-        "repeats_in_lists",
         "warning",
         f"{n:,} list entries repeat an item of the same list",
         n,
@@ -236,7 +226,6 @@ def constant_scores(e: Evidence) -> CheckResult:
         return None
     share = n / max(int(several.sum()), 1)
     return Finding(
-        "constant_scores",
         "error" if share > 0.5 else "warning",
         f"{n:,} users ({share:.1%}) have the same score for every listed item: their order is arbitrary",
         n,
@@ -270,7 +259,6 @@ def tied_scores(e: Evidence) -> CheckResult:
         return None
     share = n / max(int(same_list.sum()), 1)
     return Finding(
-        "tied_scores",
         "info" if share < _SMALL_SHARE and not across.any() else "warning",
         f"{n:,} neighbours in the lists ({share:.1%}) have equal scores; for {int(across.sum()):,} "
         f"users a tie crosses the cut at {e.k}",
@@ -311,7 +299,6 @@ def sampled_candidates(e: Evidence) -> CheckResult:
         )
         found += "sampled"
     return Finding(
-        "sampled_candidates",
         "warning",
         f"{found} (about {n:,} negatives of {n_items:,} items). Sampled metrics are far too high and can "
         "rank models the wrong way round" + "".join(corrections),

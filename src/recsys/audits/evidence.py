@@ -263,7 +263,7 @@ class Evidence:
         return tuple((self.users.name(side.user[r]), self.items.name(side.item[r])) for r in rows)
 
     def finding_of_test(
-        self, mask: Bool, name: str, severity: str, rows: str, fault: str, *, todo: str, **values: Any
+        self, mask: Bool, severity: str, rows: str, fault: str, *, todo: str, **values: Any
     ) -> Finding | None:
         """That some rows or events of the test are at fault, with their share; None if there are none."""
         n, n_all = int(mask.sum()), len(self.test)
@@ -271,7 +271,7 @@ class Evidence:
             return None
         text = f"{n:,} of {n_all:,} test {rows} ({n / n_all:.1%}) are {fault}"
         return Finding(
-            name, severity, text, n, self.examples(mask, self.test), todo, {**values, "share": n / n_all}
+            severity, text, n, self.examples(mask, self.test), todo, {**values, "share": n / n_all}
         )
 
     def first_names(self, ids: Ids, codes: Int) -> tuple[Any, ...]:
@@ -327,13 +327,13 @@ def gather_evidence(
         text = " and ".join(f"{_TIME_KINDS[kind]} in {name}" for name, kind in clocks.items())
         findings.append(
             Finding(
-                "times_of_different_kinds",
                 "error",
                 f"times are {text}, which cannot be compared",
                 1,
                 (),
                 "Write both sides the same way.",
                 clocks,
+                name="times_of_different_kinds",
             )
         )
         raw = {name: r._replace(clock=None) for name, r in raw.items()}
@@ -372,13 +372,13 @@ def _read_table(data: Any, name: str, columns: Mapping[str, Any] | None) -> tupl
         items, item = table.ids("item")
     findings = [
         Finding(
-            "float_ids",
             "warning",
             f"the ids of {name} came as floats ({message.split(': ', 1)[-1]})",
             1,
             ("user" if "user" in message else "item",),
             "A missing value once turned them into floats, or a join did: find it, and keep ids "
             "whole numbers or text.",
+            name="float_ids",
         )
         for category, message in caught
         if issubclass(category, FloatIdWarning)
@@ -392,12 +392,12 @@ def _read_table(data: Any, name: str, columns: Mapping[str, Any] | None) -> tupl
     except RecsysError as error:
         findings.append(
             Finding(
-                "times_cannot_be_read",
                 "error",
                 f"the times of {name} cannot be put in order: {error}",
                 1,
                 (),
                 "Write all times the same way; until then nothing about time can be checked.",
+                name="times_cannot_be_read",
             )
         )
     grade = table.values("grade")
@@ -460,12 +460,12 @@ def _different_id_kinds(raw: Mapping[str, RawTable], ranked: Any, catalogue: Ids
         if len(set(kinds.values())) > 1:
             text = ", ".join(f"{kind} in {name}" for name, kind in kinds.items())
             return Finding(
-                "ids_of_different_kinds",
                 "error",
                 f"{column} ids are {text}: none of them would match",
                 1,
                 tuple(tables[name][at].name(0) for name in kinds),
                 "Make them the same, for example with .astype(str) on both sides.",
                 {"column": column, **kinds},
+                name="ids_of_different_kinds",
             )
     return None

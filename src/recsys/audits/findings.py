@@ -18,9 +18,11 @@ SEVERITIES = ("error", "warning", "info")
 
 @dataclass(frozen=True)
 class Finding:
-    """One finding. An error makes the audit fail, a warning needs attention, info is worth knowing."""
+    """One finding. An error makes the audit fail, a warning needs attention, info is worth knowing.
 
-    name: str
+    The audit gives a finding the name and the area of the check that made it.
+    """
+
     severity: str
     message: str
     count: int = 0
@@ -28,6 +30,7 @@ class Finding:
     todo: str = ""
     values: Mapping[str, Any] = field(default_factory=dict)
     area: str = "ids"  # ids, leakage, candidates, sampling or bias
+    name: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         return {

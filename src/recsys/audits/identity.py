@@ -27,7 +27,6 @@ def whitespace_in_ids(e: Evidence) -> CheckResult:
     """Ids that begin or end with a blank, so that they match nothing."""
     return _flag_ids(
         e,
-        "whitespace_in_ids",
         lambda text: text != text.strip(),
         "begin or end with a blank",
         "Strip them where the table is read: .str.strip().",
@@ -39,7 +38,6 @@ def ids_like_floats(e: Evidence) -> CheckResult:
     """Ids that are the text of a float, such as '12.0'."""
     return _flag_ids(
         e,
-        "ids_like_floats",
         lambda text: _FLOAT.fullmatch(text) is not None,
         "are the text of a float",
         "Turn the column into whole numbers before it becomes text: .astype('Int64').astype(str).",
@@ -51,16 +49,13 @@ def misread_encoding(e: Evidence) -> CheckResult:
     """Ids with signs of text that was read in the wrong encoding."""
     return _flag_ids(
         e,
-        "misread_encoding",
         lambda text: _WRONG_ENCODING.search(text) is not None,
         "hold control characters or the marks of a wrong encoding",
         "Read the file as UTF-8 (encoding='utf-8-sig' for one that starts with a byte order mark).",
     )
 
 
-def _flag_ids(
-    e: Evidence, name: str, is_odd: Callable[[str], bool], fault: str, todo: str
-) -> Iterator[Finding]:
+def _flag_ids(e: Evidence, is_odd: Callable[[str], bool], fault: str, todo: str) -> Iterator[Finding]:
     """One finding per table and column with odd ids."""
     columns = [
         (side, column, _ids(raw, column)) for side, raw in e.raw.items() for column in ("user", "item")
@@ -71,7 +66,6 @@ def _flag_ids(
         odd = [value for value in ids.values.tolist() if is_odd(value)] if ids.kind == "str" else []
         if odd:
             yield Finding(
-                name,
                 "warning",
                 f"{len(odd):,} of {len(ids):,} {column} ids of {table} {fault}",
                 len(odd),
@@ -95,7 +89,6 @@ def ids_that_differ_in_spelling(e: Evidence) -> Iterator[Finding]:
         alike = [f"{value!r} and {other!r}" for value, other in pairs if other is not None]
         if alike:
             yield Finding(
-                "ids_that_differ_in_spelling",
                 # A few may be different ids that differ in case only.
                 "error" if len(alike) >= _ERROR_SHARE * len(unknown) else "warning",
                 f"{len(alike):,} {column} ids of test are not in train, but are there in another spelling",
@@ -130,7 +123,6 @@ def _swap_finding(name: str, sides: tuple[Ids, Ids], known: tuple[Ids, Ids]) -> 
     if worse or min(other) < 0.5 or sum(other) < sum(own) + _SWAP_MARGIN:
         return
     yield Finding(
-        "swapped_columns",
         "error",
         f"{other[0]:.0%} of the users of {name} are items of train and {other[1]:.0%} of its items "
         f"are users: the columns look swapped ({own[0]:.0%} and {own[1]:.0%} fit as they are)",
@@ -162,7 +154,6 @@ def swapped_factors(e: Evidence) -> CheckResult:
     if fits or not fits_swapped:
         return None
     return Finding(
-        "swapped_factors",
         "error",
         f"the user matrix has {n_users:,} rows and the item matrix {n_items:,}, while users go up "
         f"to {highest_user:,} and items up to {highest_item:,}: the matrices look swapped",
@@ -188,7 +179,6 @@ def time_units_differ(e: Evidence) -> CheckResult:
     ):
         return None
     return Finding(
-        "time_units_differ",
         "error",
         f"times of one side are about {ratio:,.0f} times those of the other: seconds on one, "
         "milliseconds on the other?",

@@ -23,7 +23,6 @@ def test_before_train(e: Evidence) -> CheckResult:
     users = len(sorted_unique(e.test.user[early]))
     return e.finding_of_test(
         early,
-        "test_before_train",
         "error",
         "events",
         f"older than a training event of the same user ({users:,} users): the model has seen their future",
@@ -39,7 +38,6 @@ def test_before_border(e: Evidence) -> CheckResult:
     border = train_time.max()
     return e.finding_of_test(
         test_time < border,
-        "test_before_border",
         "warning",
         "events",
         f"older than the newest training event ({e.format_time(border)}): other users' later behaviour "
@@ -64,7 +62,6 @@ def items_from_the_future(e: Evidence) -> CheckResult:
         return None
     n_events = int(later[e.train.item].sum())
     return Finding(
-        "items_from_the_future",
         "warning",
         f"{n:,} items of train appear for the first time after the test begins "
         f"({e.format_time(start)}); they have "
@@ -87,7 +84,6 @@ def ties_at_the_border(e: Evidence) -> CheckResult:
     newest = e.times[0] == e.last_train_time[e.train.user]
     n_left = int((newest & np.isin(e.train.user, users)).sum())
     return Finding(
-        "ties_at_the_border",
         "warning",
         f"for {len(users):,} of {len(e.test_users):,} users a test event has the same time as their "
         f"newest training event ({int(tied.sum()):,} events, and {n_left:,} of the same times in train): "
@@ -106,7 +102,6 @@ def missing_times(e: Evidence) -> Iterator[Finding]:
         if raw.clock is not None and raw.clock.missing.any():
             n = int(raw.clock.missing.sum())
             yield Finding(
-                "missing_times",
                 "warning",
                 f"{n:,} rows of {name} have no time, so nothing about time could be checked",
                 n,
@@ -121,7 +116,6 @@ def pairs_in_both(e: Evidence) -> CheckResult:
     natural = e.repeats_are_natural
     return e.finding_of_test(
         e.seen(e.test),
-        "pairs_in_both",
         "warning" if natural else "error",
         "rows",
         "pairs of user and item that train holds too"
@@ -139,7 +133,6 @@ def duplicate_rows(e: Evidence) -> Iterator[Finding]:
         n = int(rows.sum()) + side.repeated
         if n:
             yield Finding(
-                "duplicate_rows",
                 "warning",
                 f"{n:,} of {len(side) + side.repeated:,} rows of {name} repeat another row's user and item"
                 + ("" if side.time is None or side.repeated else " and time"),
@@ -163,7 +156,6 @@ def popularity_knows_the_test(e: Evidence) -> CheckResult:
     for what, counts in (("train and test together", train + test), ("the test alone", test)):
         if float((given == counts)[in_test].mean()) >= _SAME_SHARE:
             return Finding(
-                "popularity_knows_the_test",
                 "error",
                 f"the popularity is the count over {what}, so it knows what will be asked",
                 int((given != train)[used].sum()),
@@ -174,7 +166,6 @@ def popularity_knows_the_test(e: Evidence) -> CheckResult:
     if correlation < 0.3 or int(used.sum()) < 50:
         return None
     return Finding(
-        "popularity_knows_the_test",
         "warning",
         "the popularity follows the test counts beyond what train explains (partial correlation "
         f"{correlation:.2f})",
@@ -227,7 +218,6 @@ def lists_follow_test_popularity(e: Evidence) -> CheckResult:
     if leak < 0.95 or overlap["train"] > 0.9 or overlap["train"] > leak - 0.05:
         return None
     return Finding(
-        "lists_follow_test_popularity",
         "error",
         f"{leak:.1%} of the list entries are the most popular items counted with the test, "
         f"{overlap['train']:.1%} those of train",

@@ -130,7 +130,7 @@ def _run_checks(e: Evidence, names: list[str], findings: list[Finding]) -> Audit
             skipped[name] = str(error)
             continue
         ran.append(name)
-        findings += [replace(finding, area=check.area) for finding in new]
+        findings += [replace(finding, name=name, area=check.area) for finding in new]
     facts = {
         "train_rows": len(e.train), "test_rows": len(e.test), "users": e.n_users, "items": e.n_items,
         "k": e.k,

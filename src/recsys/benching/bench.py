@@ -167,7 +167,9 @@ class Bench(Reported):
     def _find(self, code: str, name: str, words: str, n: int) -> None:
         """Note what is odd about lists that were handed over."""
         todo = "Rank all items for all users of the test, without those that users had before."
-        self.findings.append(Finding(code, "warning", f"{name}: {words}.", n, todo=todo, area="candidates"))
+        self.findings.append(
+            Finding("warning", f"{name}: {words}.", n, todo=todo, area="candidates", name=code)
+        )
 
     @cached_property
     def comparison(self) -> Comparison:
@@ -201,7 +203,7 @@ class Bench(Reported):
     def _report_inputs(self) -> dict[str, Any]:
         """Also how it came about and what was not run, among the findings."""
         odd = self.plan.odd
-        how = [Finding(one[0], "warning" if one in odd else "info", one[1]) for one in self._remarks()]
+        how = [Finding("warning" if one in odd else "info", one[1], name=one[0]) for one in self._remarks()]
         return {
             "results": self.comparison if len(self.runs) > 1 else self.runs,
             "baseline": BASELINE,
@@ -477,7 +479,7 @@ def _find_leak(name: str, model: Any, result: Bench) -> list[Finding]:
     if learnt is None:
         return []
     todo = "Train it on train and validation of recsys bench FILE --split-to FOLDER."
-    return [Finding(_LEAK, "error", f"{name} learnt from {learnt}.", todo=todo, area="leakage")]
+    return [Finding("error", f"{name} learnt from {learnt}.", todo=todo, area="leakage", name=_LEAK)]
 
 
 def _find_baselines(
