@@ -464,7 +464,7 @@ def ahead_in_group(data: ReportData, stratum: GroupValues, label: str) -> str | 
     if data.requests[metric].metric.better == "zero":  # a difference of means does not say who is nearer
         return None
     found = {n: rows.get((n, stratum.name, label)) for n in data.names}
-    differ = {n: row.pair.estimate() for n, row in found.items() if row and row.adjusted_p <= _ALPHA}
+    differ = {n: row.pair.sample.mean for n, row in found.items() if row and row.adjusted_p <= _ALPHA}
     ahead = [n for n, difference in differ.items() if data.sign(metric) * difference > 0]
     return max(ahead, key=lambda n: data.merit(stratum.values[n][label][0], metric), default=None)
 
