@@ -88,7 +88,6 @@ check: $(VENV)/.installed
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/house.py --check
-	$(BIN)/python scripts/english.py
 	$(BIN)/clang-format --dry-run --Werror $(CPP)
 	$(BIN)/python -m pytest -q -p no:randomly --doctest-modules src/recsys --ignore=src/recsys/kernels/cuda/triton_kernels.py
 	$(MAKE) tidy

@@ -1,8 +1,8 @@
 """The house in numbers: doors, imports between rooms, doubled names, and what one call touches.
 
 python scripts/house.py          prints the table of docs/architecture.md, and counts that every change moves
-python scripts/house.py --check  exit status 1 if a limit is passed, a doubled name has no reason or
-                                 the page is stale
+python scripts/house.py --check  exit status 1 if a limit is passed, a doubled name has no reason, the page
+                                 is stale or a word of scripts/english.py is above its ceiling
 python scripts/house.py --write  writes the table into the page
 python scripts/house.py --lines [REVISION]
                                  prints the lines of code of each room, and how many more there are than in
@@ -20,6 +20,8 @@ import tokenize
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+
+import english
 
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "recsys"
 PAGE = SOURCE.parents[1] / "docs" / "architecture.md"
@@ -276,6 +278,7 @@ def main(arguments: list[str]) -> int:
         PAGE.write_text(head + FENCE + "\n".join(lines) + "\n```" + end, encoding="utf-8")
         return 0
     wrong += [] if shown.splitlines() == lines else [f"{PAGE.name} shows another table: run make docs"]
+    wrong += english.above_ceilings()
     print("\n".join(wrong if "--check" in arguments else [*lines, *count(trees)]))
     return int("--check" in arguments and bool(wrong))
 
