@@ -26,7 +26,7 @@ WORDS = {
     "told": (r"\btold\b", "given, known, distinguished"),
     "said": (r"\bsaid\b", "reported, stated"),
     "settle": (r"\bsettle[sd]?\b", "decide, break (ties)"),
-    "in words": (r"(?<!word )(?<!not )\bin words\b", "as text, in sentences"),
+    "in words": (r"(?<!word )(?<!not )\bin words\b(?!\.\w|\)|:)", "as text, in sentences"),
     "nobody": (r"\b(?:[Nn]obody|[Ss]omebody|[Ww]hoever)\b", "no user, anyone who"),
     "beside": (r"\b[Bb]eside\b", "next to, in addition to"),
     "mend": (r"\b[Mm]end(?:s|ed|ing)?\b", "fix"),

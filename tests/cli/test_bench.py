@@ -275,7 +275,7 @@ def test_a_file_with_empty_ratings_is_read_as_its_table_is(place):
     Path("ratings.csv").write_text(text)
     done = invoke("ratings.csv", "-q")
     assert done.exit_code == 3
-    assert "ratings.csv: the grade 'good' is not a number. Mend the cell" in done.stderr
+    assert "ratings.csv: the grade 'good' is not a number. Fix the cell" in done.stderr
 
 
 @pytest.mark.parametrize("equal", ["for all", "of each user"])

@@ -427,7 +427,7 @@ def bench(
         done += steps.get(name, 1)
     if not result.runs:
         words = "; ".join(f"{name}, as {why}" for name, why in result.left_out.items())
-        raise InputError(f"there is no model to compare: {words}", hint="Name others, or mend that.")
+        raise InputError(f"there is no model to compare: {words}", hint="Name others, or fix that.")
     tell(total, total, "comparing")
     result.runs = dict(gather_report_data(result.runs, metric=result.headline).models)  # best first
     result.notes += _warnings(result, given=bool(models), has_split=split is not None)

@@ -140,7 +140,7 @@ class BenchPlan:
         ]
 
     def _strangers(self) -> list[Remark]:
-        """How many users and items of the test are new to training, in words."""
+        """State how many users and items of the test are new to training."""
         remarks = []
         for role, consequence in (
             ("user", "left out, as there is nothing to go by"),
@@ -304,7 +304,7 @@ def read_events(
             except ValueError:
                 raise FileError(
                     f"{source.name}: the grade {cell!r} is not a number.",
-                    hint="Mend the cell, or name another column: columns={'grade': ...}.",
+                    hint="Fix the cell, or name another column: columns={'grade': ...}.",
                 ) from None
         return table.assign(**{name: ratings})
 
@@ -321,7 +321,7 @@ def read_rated(path: str, columns: Mapping[str, str] | None, **reading: Any) -> 
 def _read_roles(
     data: Any, columns: Mapping[str, str | None] | None, *, repeats: bool = False
 ) -> tuple[FrameTable, dict[str, Any], list[Remark], Int]:
-    """The rows that can be used, the column of each role, what was left out in words, and the rows' numbers.
+    """The rows that can be used, the column of each role, remarks on what was left out, and the rows' numbers.
 
     Args:
         data: the table.
@@ -459,7 +459,7 @@ def first_of_pairs(table: FrameTable) -> Bool:
 
 
 def describe_repeats(first: Bool) -> str:
-    """How many rows `first_of_pairs` leaves out, in words."""
+    """State how many rows `first_of_pairs` leaves out."""
     n_repeats = plural(int((~first).sum()), "row")
     return f"{n_repeats} of a user and an item that occurred before: the first counts"
 
@@ -611,7 +611,7 @@ def _counts_within_users(clock: Clock, user: Array) -> bool:
 
 
 def _before_them(validation: float, test: float) -> str:
-    """How large the validation of a border in time is, in words; rows of the same time stay together."""
+    """State how large the validation of a border in time is; rows of the same time stay together."""
     alike = f"{validation:.0%}" == f"{test:.0%}"
     words = "as much before them is" if alike else f"the {validation:.0%} before them are"
     usual = f"{test:.0%}" == f"{_HELD_OUT_SHARE:.0%}"

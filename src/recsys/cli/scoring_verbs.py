@@ -299,6 +299,6 @@ def _read_predictions(path: str, columns: dict[str, str | None], encoding: str) 
             data[role] = pd.to_numeric(frame[found[role]])
         except (TypeError, ValueError) as error:
             raise InputError(
-                f"a value is not a number ({error}).", table=path, column=found[role], hint="Mend the row."
+                f"a value is not a number ({error}).", table=path, column=found[role], hint="Fix the row."
             ) from error
     return pd.DataFrame(data)

@@ -198,7 +198,7 @@ class MemoryOptions:
             result.save(self.per_user_to, name=name)
 
     def where(self) -> str:
-        """Where the values per user are, in words."""
+        """Describe where the values per user are."""
         folder = self.per_user_to
         return "were not kept (--per-user-to FOLDER)" if folder is None else f"are in {folder}"
 

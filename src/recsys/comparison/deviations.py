@@ -1,4 +1,4 @@
-"""What evaluators do that is no decision of ours: common mistakes, and habits of libraries, in words.
+"""What evaluators do beyond our decisions: descriptions of common mistakes and of habits of libraries.
 
 A deviation changes the question (what is read), the cut-off, how users are brought together, the scale of the
 values, or the whole formula of a metric; all else is still decided by conventions. A mistake is added as one

@@ -1,4 +1,4 @@
-"""explain(): why two numbers differ: the decisions that differ, in words, and the effect of each.
+"""explain(): why two numbers differ: the decisions that differ, what they mean and the effect of each.
 
 Decisions are switched one after the other, in a fixed order, on the same lists and truth; the steps add
 up to the whole difference.
@@ -75,7 +75,7 @@ def explain(
     """List the decisions that differ between two results or two conventions, and the effect of each.
 
     With a result (or `lists` and `truth`) every decision is tried on that data; with names alone, or results
-    whose lists are gone (merged, or read from files), the differences are listed in words.
+    whose lists are gone (merged, or read from files), the differences are only listed.
 
     >>> lists, truth = {1: [3, 5, 8], 2: [4, 5, 6]}, {1: {3, 8}, 2: {7}}
     >>> print(explain("default", "rectools", lists=lists, truth=truth, metrics=["ndcg@3"]))

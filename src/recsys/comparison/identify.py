@@ -114,7 +114,7 @@ class Open:
 class Contradiction:
     """The smallest probe that rules out every decision known: alone, or with the smaller ones.
 
-    `nearest` are hypotheses in words, the value each gives here and how many of the answered probes it fits.
+    `nearest` are described hypotheses, the value each gives here and how many of the answered probes it fits.
     """
 
     probe: Probe

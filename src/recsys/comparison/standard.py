@@ -1,6 +1,6 @@
 """The test vectors of the standard: small inputs, and what every metric makes of them under every decision.
 
-docs/standard describes the metrics in words; these vectors are the same in numbers, for implementations in
+docs/standard describes the metrics; these vectors are the same in numbers, for implementations in
 any language. They are made from the registry when they are needed: the files in docs/standard/vectors hold
 what `families` returns. An input has a run, a truth and what else is known; a vector names its input, a
 metric and its parameters, k, and the decisions that differ from the default.

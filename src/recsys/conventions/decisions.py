@@ -274,7 +274,7 @@ def relevant(grades: Any, least: float | None) -> Any:
 
 
 def describe(name: str, value: Any) -> str:
-    """What a decision means, in words.
+    """Describe what a decision means.
 
     >>> describe("ideal", "k")
     'the ideal assumes k hits of gain 1, more than a case with fewer relevant items can reach'

@@ -187,7 +187,7 @@ class Diagnostics:
         return self.effective / self.n if self.n else 0.0
 
     def lines(self) -> list[str]:
-        """The diagnostics in words."""
+        """The diagnostics as a sentence."""
         lines = [
             (
                 f"{self.n:,} weighted observations are worth {self.effective:,.0f} equal ones "

@@ -83,7 +83,7 @@ class Content(NamedTuple):
 
 
 class Aspect(NamedTuple):
-    """One part of a question: its kind, which other tests can share, its content, and both in words."""
+    """One part of a question: its kind, which other tests can share, its content and a description of it."""
 
     kind: str
     content: tuple[Content | None, ...]

@@ -126,7 +126,7 @@ def evaluate_ratings(
                 table=rows.table,
                 column="rating",
                 row=row,
-                hint="Mend the data, or state the scale it really has.",
+                hint="Fix the data, or state the scale it really has.",
             )
         n_outside = int(((predicted < low) | (predicted > high)).sum())
         counts["clipped" if clip else "outside_scale"] = n_outside

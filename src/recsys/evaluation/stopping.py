@@ -251,7 +251,7 @@ def watched_metrics(models: Sequence[SteppedEvaluation], stop: StopWhen) -> tupl
 
 
 def describe_users(about: str, n_users: int) -> str:
-    """Whom an answer is about, in words."""
+    """Describe the users an answer is about."""
     return f"these {n_users:,} users" if about == "these users" else about
 
 

@@ -261,7 +261,7 @@ def _unicode_error(error: UnicodeError, table: str, column: str) -> IdTypeError:
         f"the {column} id {getattr(error, 'object', '')!r} is not valid Unicode text.",
         table=table,
         column=column,
-        hint="Mend the encoding of the file it came from.",
+        hint="Fix the encoding of the file it came from.",
     )
 
 

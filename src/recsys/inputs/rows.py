@@ -223,7 +223,7 @@ def finite_numbers(values: Array, rows: Rows, column: str) -> Float:
     if not np.isfinite(values).all():
         row = int(np.argmax(~np.isfinite(values)))
         problem = f"the {column} {values[row]} in {rows.name(row)} is not a finite number."
-        hint = f"Every {column} must be a number; drop the row or mend the model that wrote it."
+        hint = f"Every {column} must be a number; drop the row or fix the model that wrote it."
         raise rows.error(problem, column, row, hint=hint)
     return values
 

@@ -244,7 +244,7 @@ def _check_finite(matrix: Array, ids: Sequence[Any], table: str) -> None:
             f"the vector of {ids[row]!r} holds {wrong}, so it has no distance to others.",
             table=table,
             row=row,
-            hint="Drop such vectors (items without one are counted), or mend the model that wrote them.",
+            hint="Drop such vectors (items without one are counted), or fix the model that wrote them.",
         )
 
 

@@ -291,7 +291,7 @@ def set_requests(name: str, k: int | None = None) -> tuple[str, ...]:
 
 
 class Need(NamedTuple):
-    """A need in words, what to pass, and whether a context provides it."""
+    """The description of a need, what to pass, and whether a context provides it."""
 
     words: str
     hint: str

@@ -64,7 +64,7 @@ class GroupValues:
     describes: str = "of the group {}"
 
     def who(self, label: str) -> str:
-        """The users of a group, in words that follow their noun."""
+        """The users of a group, as a phrase that follows their noun."""
         words = self.describes.format(label.partition(" (")[0])
         return words.removesuffix("s") if label == "1" else words
 

@@ -127,7 +127,7 @@ def _parser(name: str) -> Callable[[str, str], Any]:
 
     def refuse_constant(word: str) -> Any:
         raise FileError(
-            f"{name}{location[0]}: {word} is not a number.", hint="Drop it, or mend what wrote it."
+            f"{name}{location[0]}: {word} is not a number.", hint="Drop it, or fix what wrote it."
         )
 
     decoder = json.JSONDecoder(object_pairs_hook=unique_keys, parse_constant=refuse_constant)

@@ -66,7 +66,7 @@ def read_facts(folder: str | Path, stems: Collection[str] | None = None) -> dict
         try:
             content = json.loads(text)
         except (RecursionError, ValueError) as error:
-            raise FileError(f"{file} is no readable JSON ({error}).", hint="Mend or remove it.") from error
+            raise FileError(f"{file} is not readable JSON ({error}).", hint="Fix or remove it.") from error
         facts.update(_flatten(content))
     return facts
 
