@@ -321,7 +321,7 @@ def read_rated(path: str, columns: Mapping[str, str] | None, **reading: Any) -> 
 def _read_roles(
     data: Any, columns: Mapping[str, str | None] | None, *, repeats: bool = False
 ) -> tuple[FrameTable, dict[str, Any], list[Remark], Int]:
-    """The rows that can be used, the column of each role, remarks on what was left out, and the rows' numbers.
+    """The rows that can be used, the column of each role, remarks on what was left out, and row numbers.
 
     Args:
         data: the table.

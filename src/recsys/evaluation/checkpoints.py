@@ -1,8 +1,8 @@
 """The pieces of an evaluation beyond memory: in memory, or kept in a folder from which a later run goes on.
 
 The folder of a checkpoint belongs to one question: the same inputs, metrics, conventions and options. Each
-piece is one file that appears when the piece is done; its rows lie beside it. The folder goes when the result
-is there.
+piece is one file that appears when the piece is done; its rows are next to it. The folder goes when the
+result is there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A piece of the users, evaluated by itself wherever it lies, and what it adds to the result of all of them.
+"""A piece of the users, evaluated by itself wherever it is, and what it adds to the result of all of them.
 
 Out of core, on a cluster and batch by batch the flow is the same: something brings together what belongs to a
 user, an Evaluator measures the piece, and what the pieces say is joined. A piece crosses processes as JSON.

@@ -240,7 +240,7 @@ def differing_ids_hint(one: Ids, other: Ids, what: str) -> str:
 
 
 def refuse_damaged_arrow(values: Any, *, table: str, column: str) -> None:
-    """Raise an error if an Arrow array points outside its buffers: Arrow would read whatever lies there."""
+    """Raise an error if an Arrow array points outside its buffers: Arrow would read whatever is there."""
     if not hasattr(values, "validate"):
         return
     import pyarrow as pa

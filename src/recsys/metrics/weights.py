@@ -101,7 +101,7 @@ def gains(gain: Gain, grades: Float) -> Float:
 
 
 def graded_shares(grades: Float, least: float, highest: float | None) -> Float:
-    """How far each grade lies from the least to the highest one, within 0 and 1; without a highest, it is 1.
+    """How far each grade is from the least to the highest one, within 0 and 1; without a highest, it is 1.
 
     Raises:
         ConventionError: the highest grade is not above the least one.

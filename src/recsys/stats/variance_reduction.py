@@ -46,7 +46,7 @@ class Calibration:
     """Weights that bring covariates and strata to their known means and shares.
 
     `basis` holds the covariates within strata, orthonormal; `spent` counts the degrees of freedom of both.
-    `distance` is how far the covariates' means lie from the known ones: chi-square with `rank` degrees of
+    `distance` is how far the covariates' means are from the known ones: chi-square with `rank` degrees of
     freedom where the units are a random sample.
     """
 

@@ -267,7 +267,7 @@ class _BoundsSearch:
 
 
 def _at_best_bound(request: Request, values: Float) -> bool:
-    """Whether every value lies at the best end of the metric's range."""
+    """Whether every value is at the best end of the metric's range."""
     end = request.metric.bounds[0 if request.metric.better == "lower" else 1]
     known = values[~np.isnan(values)]
     return bool(len(known) and math.isfinite(end) and (np.abs(known - end) <= _TOLERANCE).all())

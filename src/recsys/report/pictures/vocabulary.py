@@ -42,7 +42,7 @@ class Axis:
     grid: bool = True
 
     def place(self, value: float) -> float:
-        """Where a number lies on a linear axis, from 0 to 1."""
+        """Where a number is on a linear axis, from 0 to 1."""
         return float((value - self.domain[0]) / (self.domain[1] - self.domain[0]))
 
 
@@ -187,7 +187,7 @@ def number_axis(
 
     Args:
         rows: the rows.
-        fields: the fields whose values must lie on the axis.
+        fields: the fields whose values must be on the axis.
         title: of the axis.
         zero: whether zero is on the axis; without `pad` it then ends on ticks.
         percent: whether shares are written as percentages.
