@@ -35,18 +35,18 @@ WORDS = {
     "alike": (r"\balike\b", "equal, the same, both"),
 }
 CEILINGS = {
-    "is no": 139,
+    "is no": 137,
     "is none": 19,
     "told": 20,
     "said": 88,
     "settle": 23,
-    "in words": 20,
+    "in words": 2,
     "nobody": 58,
-    "beside": 82,
-    "mend": 9,
-    "lie": 30,
+    "beside": 81,
+    "mend": 0,
+    "lie": 23,
     "stand": 76,
-    "alike": 65,
+    "alike": 63,
 }
 
 
