@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from recsys.display.number_words import plural
+
+if TYPE_CHECKING:
+    from recsys.records.facts import Note
 
 _SO = {
     "rough": "the interval is rough",
@@ -28,16 +31,6 @@ _TAILS_OF_TESTS = (
     "; if large values are rarer for one model than for the other, every test rejects too often, sign flips "
     "and bootstraps too: use a bounded metric, a transformed or trimmed one, or many more users"
 )
-
-
-class Named(Protocol):
-    """What `merged` reads of a note."""
-
-    @property
-    def subject(self) -> str | None: ...
-
-    @property
-    def words(self) -> str: ...
 
 
 def format_p(p: float, correction: str = "none") -> str:
@@ -295,7 +288,7 @@ def sentence(code: str, values: Mapping[str, Any]) -> str:
     return words.format(**values) if isinstance(words, str) else words(**values)
 
 
-def merged(notes: Iterable[Named], *, together: bool = False) -> list[str]:
+def merged(notes: Iterable[Note], *, together: bool = False) -> list[str]:
     """Each sentence once, after all subjects it is about.
 
     Args:

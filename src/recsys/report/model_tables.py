@@ -13,6 +13,7 @@ from typing import Any
 
 from recsys.display.number_words import interval_text
 from recsys.records.arrays import PValue
+from recsys.records.facts import Verdict
 from recsys.report.decision import correction_words, effect_name
 from recsys.report.html_tables import Cell, Forest, HtmlTable, cell, table_of_rows
 from recsys.report.report_data import ReportData
@@ -36,18 +37,18 @@ _FILE_COLUMNS = (
 _SIGNS = {"better": "▲", "worse": "▼", "higher": "▲", "lower": "▼"}
 
 
-def verdict_shown(data: ReportData, row: Row) -> str:
-    """The word of a verdict; a metric of what is shown is higher or lower, not better or worse."""
-    return shown_verdict(row, is_beyond_accuracy=data.is_beyond_accuracy(row.metric)).word
+def verdict_shown(data: ReportData, row: Row) -> Verdict:
+    """The verdict of a row; a metric of what is shown is higher or lower, not better or worse."""
+    return shown_verdict(row, is_beyond_accuracy=data.is_beyond_accuracy(row.metric))
 
 
-def _mark(word: str) -> str:
+def _mark(verdict: Verdict) -> str:
     """A verdict with its sign."""
-    return f"{_SIGNS.get(word, '≈')} {word}"
+    return f"{_SIGNS.get(verdict.kind, '≈')} {verdict.word}"
 
 
-def _tone(word: str) -> str:
-    return word if word in {"better", "worse"} else "unclear"
+def _tone(verdict: Verdict) -> str:
+    return verdict.kind if verdict.kind in {"better", "worse"} else "unclear"
 
 
 def _effect(row: Row) -> float:
@@ -85,7 +86,7 @@ def ranking(data: ReportData) -> HtmlTable:
     columns |= {h: [values[n][i] for n in data.names] for i, h in enumerate((metric, "low", "high"))}
     if rows:
         columns |= {
-            "verdict": [verdict_shown(data, rows[n]) if n in rows else "" for n in data.names],
+            "verdict": [verdict_shown(data, rows[n]).word if n in rows else "" for n in data.names],
             "lift": [rows[n].relative if n in rows else None for n in data.names],
             "adjusted p": [rows[n].adjusted_p if n in rows else None for n in data.names],
         }
@@ -116,7 +117,9 @@ def _value_cell(value: Triple, values: Mapping[str, Triple]) -> Cell:
     )
 
 
-def _comparison_cells(row: Row, word: str, lift: Triple, unit: str, ends: tuple[float, float]) -> list[Cell]:
+def _comparison_cells(
+    row: Row, verdict: Verdict, lift: Triple, unit: str, ends: tuple[float, float]
+) -> list[Cell]:
     """The lift drawn on an axis that all rows share, p, effect and the users won, tied and lost."""
     percent = 100.0 if unit else 1.0
     form, sign = ("+.1f", "%") if unit else ("+.4f", "")
@@ -126,7 +129,7 @@ def _comparison_cells(row: Row, word: str, lift: Triple, unit: str, ends: tuple[
     places = [round(100 * (v - ends[0]) / span, 1) if math.isfinite(v) else None for v in (*lift, 0.0)]
     forest = Forest(*places) if places[0] is not None else None
     cells = [
-        Cell(text, lift[0], f"{interval}\n{_mark(word)}".strip(), _tone(word), forest=forest),
+        Cell(text, lift[0], f"{interval}\n{_mark(verdict)}".strip(), _tone(verdict), forest=forest),
         _p_cell(row.adjusted_p),
     ]
     if not row.effect.name:
@@ -205,7 +208,7 @@ def _comparison_table(data: ReportData, name: str, title: str, table: Comparison
     heads += ["won / tied / lost", "verdict"]
     lines = []
     for r in table.rows:
-        word, gap, lift = verdict_shown(data, r), r.interval, r.relative_interval
+        verdict, gap, lift = verdict_shown(data, r), r.interval, r.relative_interval
         has_lift = math.isfinite(r.relative)
         lines.append([
             Cell(r.metric, None, r.family),
@@ -218,7 +221,7 @@ def _comparison_table(data: ReportData, name: str, title: str, table: Comparison
             _p_cell(r.adjusted_p),
             cell(_effect(r), ".2f"),
             Cell(f"{r.wins:,} / {r.ties:,} / {r.losses:,}" if r.effect.name else "", r.wins),
-            Cell(_mark(word), None, "", _tone(word)),
+            Cell(_mark(verdict), None, "", _tone(verdict)),
         ])  # fmt: skip
     formats = {"p_value": "p", "adjusted_p": "p", "effect": ".2f"}
     return HtmlTable(name, title, heads, lines, [h in heads[3:8] for h in heads], columns, formats)
@@ -235,7 +238,7 @@ def selection(data: ReportData) -> dict[str, Any]:
     for m in data.metrics:
         request = data.requests[m]
         found = [data.rows.get((model, base or "", m)) for model in names]
-        rows = [row and _numbers(row, verdict_shown(data, row), words) for row in found]
+        rows = [row and _numbers(row, verdict_shown(data, row).word, words) for row in found]
         metrics.append({
             "name": m, "family": m.rsplit("@", 1)[0] if request.k is not None else m, "k": request.k,
             "beyond": data.is_beyond_accuracy(m),
