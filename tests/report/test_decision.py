@@ -213,7 +213,7 @@ class TestWhoIsAheadInGroups:
         adjusted = adjust([test.p_value for test in tests], "holm")
         found = [rows[name, "group of the evaluation", str(group)] for name, group in pairs]
         assert [row.adjusted_p for row in found] == pytest.approx(adjusted)
-        assert [row.pair.estimate() for row in found] == pytest.approx([test.difference for test in tests])
+        assert [row.pair.sample.mean for row in found] == pytest.approx([test.difference for test in tests])
         assert all(row.wins + row.ties + row.losses == 60 for row in found)
 
 

@@ -286,7 +286,7 @@ class Bench(Reported):
                 for model, t in self.training.items()
             },
             "left_out": self.left_out,
-            "notes": self._footnotes(),
+            "notes": [*map(str, self._footnotes())],
             "split": {"how": self.plan.how, **self.plan.parameters},
             "relevant_from": self.plan.ratings.relevant_from,
             "comparison": self.comparison.to_dict() if len(self.evaluations) > 1 else None,
