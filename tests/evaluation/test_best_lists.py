@@ -247,3 +247,11 @@ def test_every_metric_of_shown_items_builds_its_best_lists_but_those_where_none_
     built = {n for n, m in METRICS.items() if m.best_lists or m.mean_of_items}
     assert about_lists - built == {"awrf", "ils", "ee_d", "ee_r", "ee_l", "epc", "popularity_lift"}
     assert built <= about_lists
+
+
+def test_the_floor_of_a_number_of_items_is_that_of_their_share():
+    lists, truth = {1: [*"ab"], 2: [*"cb"]}, {1: {"a": 1}, 2: {"c": 1}}
+    asked = ["coverage@2", "distinct_items@2"]
+    bounds = recsys.evaluate(lists, truth, asked, catalogue=[*"abcdefgh"]).bounds()
+    assert bounds["distinct_items@2"].floor_how == "exact"
+    assert bounds["distinct_items@2"].floor == pytest.approx(8 * bounds["coverage@2"].floor)
