@@ -12,6 +12,7 @@ from functools import cache
 from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
+from string import Formatter
 from typing import get_args, get_type_hints
 
 import click
@@ -22,35 +23,76 @@ from recsys.benching.protocol.keys import as_key
 from recsys.cli.app import VERBS
 from recsys.cli.error_messages import OPTIONS, as_option
 from recsys.conventions.decisions import Conventions
+from recsys.display.words import NOTES
 from recsys.errors import Fix, InputError, Phrase, RecsysWarning, UnknownNameError, warn, worded
+from recsys.evaluation.result_files import pack, unpack
+from recsys.ranks.fusion import FUSIONS
 from recsys.splits import STRATEGIES
+from recsys.splits.job import DEFAULTS
 
 SOURCE = Path(recsys.__file__).parent
+# Where phrases are made of others, of files, and of the sentences of notes, which are looked up themselves.
+MADE = ("errors.py", "evaluation/result_files.py")
 # Parameters that a call of Fix has in a variable, by file.
-CHOSEN: dict[str, tuple[str, ...]] = {}
+CHOSEN: dict[str, tuple[str, ...]] = {
+    "cli/split_verb.py": (
+        *DEFAULTS.keys() - {"columns"},
+        *(name for each in STRATEGIES.values() for name in each.parameters),
+    ),
+    "errors.py": (),
+    "comparison/compare.py": ("test", "interval"),
+    "display/words.py": ("covariate_means", "interval", "margin", "no_worse_than", "stratum_shares", "test"),
+    "conventions/decisions.py": ("relevant_from", "max_grade"),
+    "evaluation/checkpoints.py": ("per_user", "checkpoint"),
+    "evaluation/engine.py": ("no_truth", "no_list"),
+    "evaluation/result_files.py": (),
+    "evaluation/run.py": ("unknown_items", "seen_truth"),
+    "inputs/timestamps.py": ("at", "validation_at", "start", "length", "step", "train", "gap"),
+    "ranks/sources/source.py": ("train", "seen", "eligible", "exclude", "users"),
+    "splits/job.py": ("test", "validation"),
+    "splits/split_table.py": ("n", "n_folds", "n_windows", "min_user", "min_item", "seed"),
+    "ranks/fusion.py": tuple(name for each in FUSIONS.values() for name in each.parameters),
+}
 
 
 def fixes_in(text: str, file: str) -> Iterator[Fix]:
-    """Every fix that a module can make, with its columns or its value where they are written out."""
+    """Every fix that a module can make, those of its phrases included; columns where they are written out."""
     for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Fix":
+        called = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+        if called == "Phrase" and file not in MADE:
+            if file == "display/words.py" and isinstance(node.args[0], ast.Name):
+                continue
+            assert isinstance(node.args[0], ast.Constant), f"{file}, line {node.lineno}: write the text out"
+            examples = {word.arg: columns(word.value) for word in node.keywords}
+            template, fields = node.args[0].value, set[str]()
+            for _, field, _, _ in Formatter().parse(template):
+                if field and not field.isidentifier():
+                    yield from (part for part in Phrase(f"{{{field}}}", **examples).parts if part)
+                    fields.add(field.partition("=")[0].rpartition(".")[2])
+            assert examples.keys() <= fields, (
+                f"{file}, line {node.lineno}: {examples.keys() - fields} is not used"
+            )
+        elif called == "Fix" and node.args:
             of = next((word.value for word in node.keywords if word.arg == "of"), ast.Constant("evaluate"))
-            example = node.args[1] if len(node.args) > 1 else ast.Constant(...)
             for parameter in strings(node.args[0], file):
                 for function in strings(of, file):
-                    if parameter == "columns" and isinstance(example, ast.Dict):
-                        names = (
-                            key.value if isinstance(key, ast.Constant) else "user" for key in example.keys
-                        )
-                        yield Fix(parameter, dict.fromkeys(names, ...), of=function)
-                    else:
-                        known = isinstance(example, ast.Constant)
-                        yield Fix(parameter, example.value if known else ..., of=function)
+                    yield Fix(parameter, columns(node.args[1]) if len(node.args) > 1 else ..., of=function)
+
+
+def columns(node: ast.expr) -> object:
+    """The columns that a dict names, user where a name is not written out; anything else is left open."""
+    if not isinstance(node, ast.Dict):
+        return ...
+    return {key.value if isinstance(key, ast.Constant) else "user": ... for key in node.keys}
 
 
 def strings(node: ast.expr, file: str) -> tuple[str, ...]:
+    """The texts that an expression can be."""
     if isinstance(node, ast.Constant):
         return (node.value,)
+    if isinstance(node, ast.JoinedStr):
+        ending = "".join(part.value for part in node.values if isinstance(part, ast.Constant))
+        return f"user{ending}", f"item{ending}"
     if isinstance(node, ast.IfExp):
         return strings(node.body, file) + strings(node.orelse, file)
     return CHOSEN[file]
@@ -69,7 +111,9 @@ def parameters_of(function: str) -> frozenset[str]:
     if function == "evaluate":
         names.update(Conventions.__dataclass_fields__)
     if function == "split":
-        names.update(name for strategy in STRATEGIES.values() for name in strategy.parameters)
+        names.update(CHOSEN["cli/split_verb.py"])
+    if function == "fuse":
+        names.update(CHOSEN["ranks/fusion.py"])
     return frozenset(names)
 
 
@@ -88,11 +132,12 @@ def check(fix: Fix) -> None:
     """Fail unless Python, the command and protocol files have what the fix names."""
     if not fix.parameter:
         attrgetter(fix.of)(recsys)
-        assert as_option(fix).removeprefix("recsys ") in VERBS or as_option(fix).startswith("--"), fix
+        typed = as_option(fix).removeprefix("recsys ").split()
+        assert typed[0] in VERBS or options_of(None) >= {word for word in typed if word.startswith("--")}, fix
         return
     assert fix.parameter in parameters_of(fix.of), fix
     known = options_of(fix.of if fix.of in VERBS else None)
-    typed = [word for word in as_option(fix).split() if word.startswith("--")]
+    typed = [word for word in as_option(fix).split() if word.startswith("-")]
     assert typed or OPTIONS[fix.of, fix.parameter] is None, fix
     assert set(typed) <= known, f"{fix}: {typed} is not an option; see OPTIONS in cli/error_messages.py"
     assert as_key(fix).endswith(("]", " in Python")), fix
@@ -106,6 +151,9 @@ def test_every_fix_in_the_source_can_be_typed():
             check(fix)
             found.add(repr(fix))
     assert found
+    for text in NOTES.values():
+        for fix in fixes_in(f"Phrase({text!r})" if isinstance(text, str) else "", "display/words.py"):
+            check(fix)
 
 
 @pytest.mark.parametrize(
@@ -116,6 +164,10 @@ def test_every_fix_in_the_source_can_be_typed():
         'Fix("validation" if rows else "tset", of="split")',
         'Fix("columns", {"usr": ...})',
         'Fix("", of="evalute")',
+        'Phrase("Pass {trian=}.")',
+        'Phrase("Pass {compare.test=0.2} or {split.test_shares=0.2}.")',
+        'Phrase("Look at {explian()}.")',
+        'Phrase("Name it: {bench.columns=}.", columns={"usr": ...})',
     ],
 )
 def test_a_misspelt_fix_is_found(call):
@@ -131,11 +183,11 @@ def test_exceptions_are_of_parameters_and_options_that_exist():
 
 
 def test_one_text_in_three_faces():
-    text = Phrase("Pass {} too, or {}: {:.1%} {name!r}.", Fix("train"), Fix("ties", "best"), 0.25, name="{}")
-    assert text == "Pass train= too, or ties='best': 25.0% '{}'."
-    assert worded(text, as_option) == "Pass --train too, or --set ties=best: 25.0% '{}'."
-    in_a_file = "Pass train in [data] too, or ties = \"best\" in [conventions]: 25.0% '{}'."
-    assert worded(text, as_key) == in_a_file
+    text = Phrase("{:.1%} {!r}: pass {train=} too, or {ties='best'}, or {memory=}.", 0.25, "{}", memory="2GB")
+    assert text == "25.0% '{}': pass train= too, or ties='best', or memory='2GB'."
+    assert worded(text, as_option) == "25.0% '{}': pass --train too, or --set ties=best, or --memory 2GB."
+    options = "train in [data] too, or ties = \"best\" in [conventions], or memory='2GB' in Python."
+    assert worded(text, as_key) == f"25.0% '{{}}': pass {options}"
     assert worded("train=", as_option) == "train="  # not a fix
 
 
@@ -192,3 +244,10 @@ def test_a_warning_keeps_its_fixes():
     with pytest.warns(RecsysWarning) as caught:
         warn(RecsysWarning, Phrase("pass {}", Fix("train")))
     assert worded(caught[0].message.args[0], as_option) == "pass --train"
+
+
+def test_what_to_type_is_kept_in_files():
+    text = Phrase("{} pass {train=}, or {ties='best'} or {relevant_from=}", "first", relevant_from=4.0)
+    read = unpack(json.loads(json.dumps(pack((text, "plain")))))
+    assert read == (text, "plain")
+    assert worded(read[0], as_option) == "first pass --train, or --set ties=best or --set relevant_from=4"

@@ -11,7 +11,8 @@ import difflib
 import inspect
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from ast import literal_eval
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -71,8 +72,8 @@ class Fix:
     Args:
         parameter: its name; "" means the function itself.
         example: its value; `...` leaves it open, also within a dict.
-        of: the function, a public name of recsys; the decisions of the conventions count as parameters of
-            evaluate.
+        of: the function, a public name of recsys, or a method of what it returns, such as
+            "Evaluation.intervals"; the decisions of the conventions count as parameters of evaluate.
 
     >>> print(Fix("ties", "best"), Fix("train"), Fix("columns", {"user": ...}), Fix("", of="explain"))
     ties='best' train= columns={'user': ...} recsys.explain
@@ -82,22 +83,35 @@ class Fix:
     example: Any = ...
     of: str = "evaluate"
 
+    def __post_init__(self) -> None:
+        if isinstance(self.example, float):  # 4.0 is typed as 4, and NumPy's numbers as Python's
+            whole = self.example.is_integer()
+            object.__setattr__(self, "example", int(self.example) if whole else float(self.example))
+
     def __str__(self) -> str:
         value = "" if self.example is ... else repr(self.example).replace("Ellipsis", "...")
-        return f"{self.parameter}={value}" if self.parameter else f"recsys.{self.of}"
+        owner, _, method = self.of.partition(".")
+        called = f"result.{method}()" if method else f"recsys.{owner}"
+        return f"{self.parameter}={value}" if self.parameter else called
+
+
+Face = Callable[[Fix], str]  # the words of a place where one types: Python, the command, a protocol file
 
 
 class Phrase(str):
     """A text with fixes in it: their keywords in Python, and what another face of the library makes of them.
 
-    `template` is the text, with a place `{}` for each value, as `str.format` has them. `values` are fixes,
-    phrases, and whatever can be formatted; `named` are those of places with a name.
+    `template` is the text, with a place `{}` for each value, as `str.format` has them. `{train=}` is a fix,
+    `{ties='best'}` one with an example, `{split.test=0.2}` one of another function than evaluate,
+    `{columns.user=}` the name of a column, and `{explain()}` a function; as in an f-string, the value of
+    `{memory=}` may be given by name. `values` are fixes, phrases, and whatever can be formatted; `named` are
+    those of places with a name, `{n}`, and the examples of fixes.
 
-    >>> text = Phrase("Pass {}, or {:.1f}.", Fix("ties", "best"), 0.25)
+    >>> text = Phrase("{:.1f} MB: pass {ties='best'} or {memory=}.", 0.25, memory="2GB")
     >>> text
-    "Pass ties='best', or 0.2."
-    >>> worded("Please: " + text, lambda fix: f"--{fix.parameter}")
-    'Please: Pass --ties, or 0.2.'
+    "0.2 MB: pass ties='best' or memory='2GB'."
+    >>> worded("Error: " + text, lambda fix: f"--{fix.parameter}")
+    'Error: 0.2 MB: pass --ties or --memory.'
     """
 
     __slots__ = ("parts",)
@@ -105,18 +119,25 @@ class Phrase(str):
 
     def __new__(cls, template: str, *values: object, **named: object) -> Self:
         left, parts = iter(values), list[str | Fix]()
-        for text, name, form, conversion in Formatter().parse(template):
+        for text, field, form, conversion in Formatter().parse(template):
             parts.append(text)
-            if name is not None:
-                value = named[name] if name else next(left)
-                if isinstance(value, Phrase):
-                    parts += value.parts
-                else:
-                    value = repr(value) if conversion == "r" else value
-                    parts.append(value if isinstance(value, Fix) else format(value, form or ""))
+            if field is None:
+                continue
+            if field.isidentifier() or not field:
+                value = named[field] if field else next(left)
+            else:
+                value = _fix_of(field, named)
+            if isinstance(value, Phrase):
+                parts += value.parts
+            else:
+                value = repr(value) if conversion == "r" else value
+                parts.append(value if isinstance(value, Fix) else format(value, form or ""))
         phrase = super().__new__(cls, _shorten("".join(map(str, parts))))
         phrase.parts = tuple(parts)
         return phrase
+
+    def __str__(self) -> str:
+        return self  # not a copy without the fixes
 
     def __add__(self, other: str) -> Phrase:
         return Phrase("{}{}", self, other)
@@ -128,7 +149,19 @@ class Phrase(str):
         return Phrase, ("{}" * len(self.parts), *self.parts)
 
 
-def worded(text: str, face: Callable[[Fix], str]) -> str:
+def _fix_of(field: str, examples: Mapping[str, object]) -> Fix:
+    """The fix that a field of a phrase names, such as "split.test=0.2" or "explain()"."""
+    path, _, value = field.partition("=")
+    if path.endswith("()"):
+        return Fix("", of=path[:-2])
+    *of, parameter = path.split(".")
+    example = literal_eval(value) if value else examples.get(parameter, ...)
+    if of[-1:] == ["columns"]:
+        parameter, example = of.pop(), {parameter: example}
+    return Fix(parameter, example, ".".join(of) or "evaluate")
+
+
+def worded(text: str, face: Face) -> str:
     """The text with its fixes in the words of a face, such as the options of the command."""
     if not isinstance(text, Phrase):
         return text
@@ -169,11 +202,10 @@ class RecsysError(Exception):
         ]
         # A message that ends with the words of another error may lack the full stop before the advice.
         stop = "" if self.message.endswith((".", "!", "?", ":", ";")) else "."
-        hint = f"{stop} {self.hint}" if self.hint else ""
-        place = f" [{', '.join(where)}]" if where else ""
-        return f"{self.message}{hint}{place}"
+        hint = f"{stop} " + self.hint if self.hint else ""
+        return self.message + hint + (f" [{', '.join(where)}]" if where else "")
 
-    def word(self, face: Callable[[Fix], str]) -> None:
+    def word(self, face: Face) -> None:
         """Put the fixes in the message and the hint into the words of a face, for good."""
         self.message, self.hint = worded(self.message, face), self.hint and worded(self.hint, face)
 
@@ -258,10 +290,11 @@ class UnknownNameError(RecsysError, ValueError):
         near = difflib.get_close_matches(text[:_LONGEST_VALUE].lower(), choices, n=3, cutoff=0.5)
         suggestions = " or ".join(repr(by_text[choice]) for choice in near)
         advice = f"Did you mean {suggestions}?" if near else f"Known: {', '.join(choices)}."
-        parts = [advice] if choices else []
+        advice = advice if choices else ""
         shown = repr(name) if isinstance(name, str) else text
-        parts = [*parts, *([hint] if hint else [])]
-        super().__init__(f"unknown {what} {shown}.", hint=Phrase(" ".join(["{}"] * len(parts)), *parts))
+        super().__init__(
+            f"unknown {what} {shown}.", hint=f"{advice} " + hint if advice and hint else hint or advice
+        )
         self.name = name
         self.near = near
 
@@ -287,11 +320,8 @@ class NoRowsError(NotDefinedError):
     def __init__(self, what: str = "this", why: str = "") -> None:
         super().__init__(
             f"{what} needs the values per user, and {why or 'they were not kept'}.",
-            hint=Phrase(
-                "{} again with {}.",
-                "Put that folder back, or evaluate" if why else "Evaluate",
-                Fix("per_user", "folder/"),
-            ),
+            hint=("Put that folder back, or evaluate" if why else "Evaluate")
+            + Phrase(" again with {per_user='folder/'}."),
         )
 
 

@@ -644,7 +644,7 @@ def test_the_command_passes_and_fails(files):
 def test_the_command_tells_its_options(files):
     plain = run(files / "train.csv", files / "test.csv")
     assert "pass --lists" in plain.stdout
-    assert "pass --model NAME=FILE" in plain.stdout
+    assert "pass --model with two or more" in plain.stdout
     graded = files / "graded.csv"
     pd.read_csv(files / "test.csv").assign(rating=1).to_csv(graded, index=False)
     done = run(files / "train.csv", graded, "--lists", files / "lists.csv", "--only", "popularity_baseline",

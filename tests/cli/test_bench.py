@@ -119,7 +119,7 @@ def test_places_in_a_history_are_no_common_time():
 def test_without_times_nothing_is_said_about_the_future():
     plan = make_plan(events().drop(columns="timestamp"))
     assert plan.how == "per_user_ratio"
-    assert "Nothing can be said about the future" in plan.why
+    assert "Nothing can be known about the future" in plan.why
     assert plan.columns["time"] is None
 
 
@@ -300,7 +300,7 @@ def test_ratings_that_are_no_grades_can_be_left_out(worst, place):
     frame.to_csv("ratings.csv", index=False)
     done = invoke("ratings.csv", "--no-report")
     assert done.exit_code == 3
-    assert "leave the ratings out: --grade None" in done.stderr
+    assert "leave the ratings out: --grade none" in done.stderr
     assert "--set" not in done.stderr
     done = invoke("ratings.csv", "--grade", "None", "--baselines", "random", "--no-report", "-q")
     assert done.exit_code == 0, done.output

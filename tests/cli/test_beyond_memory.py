@@ -165,7 +165,7 @@ def test_errors_speak_of_options(run):
         assert done.exit_code == 2
         assert "go with --memory SIZE" in done.stderr
     assert run("-", "truth.parquet", *MEMORY).exit_code == 2
-    assert "--memory much is no size" in run("lists", "truth.parquet", "--memory", "much").stderr
+    assert "--memory much is not a size" in run("lists", "truth.parquet", "--memory", "much").stderr
     needs_rows = run("lists", "truth.parquet", *MEMORY, "-m", "gmap@3")
     assert needs_rows.exit_code == 2
     assert "Evaluate again with --per-user-to folder/." in needs_rows.stderr

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 import recsys
 from recsys.cli.app import VERBS, cli
-from recsys.cli.error_messages import as_options
+from recsys.cli.error_messages import as_option
 from recsys.conventions.presets import PRESETS
 from recsys.display.text_tables import fitted
 from recsys.metrics import METRICS
@@ -48,7 +48,7 @@ def test_evaluate_prints_what_the_library_prints(run, tmp_path):
         expected = recsys.evaluate(*frames, ["ndcg@2", "recall@2", "mrr"], cautions=cautions)
         result = run(*arguments, *options)
         assert (result.exit_code, result.stderr) == (0, "")
-        with fitted(100, wording=as_options):
+        with fitted(100, face=as_option):
             assert result.stdout == f"{expected.to_text(intervals=None)}\n"
 
 
@@ -168,7 +168,7 @@ def test_usage_errors(run):
     assert_failed(run(*two, "-m", "ndgc@10"), 2, "error: ", "'ndcg'", "recsys metrics")
     assert_failed(run(*two, "-m", "ndcg@0"), 2, "k=0")
     assert_failed(run(*two, "-m", "auc"), 2, "--full-ranking")
-    assert_failed(run(*two, "-m", "mcc@3"), 2, "--catalogue N")
+    assert_failed(run(*two, "-m", "mcc@3"), 2, "Pass --catalogue (ids, or how many)")
     assert_failed(run(*two, "--conventions", "rectool"), 2, "'rectools'")
     assert_failed(run(*two, "--set", "tie=best"), 2, "'ties'")
     assert_failed(run(*two, "--set", "ties=bets"), 2, "'best'")
@@ -278,17 +278,6 @@ def test_help_names_every_verb(run):
     assert run("--version").stdout == f"recsys {recsys.__version__}\n"
 
 
-def test_messages_speak_of_options():
-    assert as_options("Pass catalogue= (ids, or how many).") == "Pass --catalogue N."
-    assert as_options("or let the conventions decide: no_truth='skip'.").endswith("--set no_truth=skip.")
-    assert as_options("evaluate all with the same catalogue=") == "evaluate all with the same --catalogue"
-    assert as_options("Leave out memory=, or change test=.") == "Leave out --memory, or change --test-share."
-    assert as_options("Write memory='1GB', per_user='x'.") == "Write --memory 1GB, --per-user-to x."
-    assert as_options("per_user= (seen=None)") == "--per-user-to (--seen none)"
-    assert as_options("columns={'user': ...}") == "--user COLUMN"
-    assert as_options("recsys.explain(a, b) says what differs.") == "`recsys explain` says what differs."
-
-
 def test_a_real_process(tmp_path):
     (tmp_path / "lists.csv").write_text(LISTS)
     (tmp_path / "truth.csv").write_text(TRUTH)
@@ -354,16 +343,6 @@ def test_an_error_of_the_system_is_not_an_internal_error(run, monkeypatch):
 
     monkeypatch.setattr("recsys.cli.scoring_verbs.print_result", full)
     assert_failed(run("evaluate", "lists.csv", "truth.csv"), 3, "No space left on device")
-
-
-def test_settings_of_a_metric_are_no_options():
-    assert as_options('"ndcg(gain=exp2)@10"') == '"ndcg(gain=exp2)@10"'
-    shares = "--test-share 1.5 is no share. Pass --test-share 0.2."
-    assert as_options("test=1.5 is no share. Pass test=0.2.") == shares
-    assert as_options("Use test='wilcoxon'.") == "Use --statistic wilcoxon."
-    assert as_options("at='2026-01-31' is a date: pass at= so.") == "--at 2026-01-31 is a date: pass --at so."
-    assert as_options("Pass train=, or items= with a column.") == "Pass --train, or --items with a column."
-    assert as_options("--set relevant_from=x is not a number.") == "--set relevant_from=x is not a number."
 
 
 def test_standard_input_is_read_once(run):

@@ -60,7 +60,7 @@ def test_parameters_are_found_on_validation_data(command, files):
         (["--truth", "t.csv"], "go together"),
         (["--tune-on", "a.csv", "--truth", "t.csv"], "2 files need 2 --tune-on, got 1"),
         (["--tune-on", "a", "--tune-on", "b", "--truth", "t", "--weights", "1,2"], "or found with --tune-on"),
-        (["--method", "wsum", "--norm", "rank"], "wsum needs --weights, one per file. --tune-on FILE"),
+        (["--method", "wsum", "--norm", "rank"], "wsum needs --weights. --tune-on FILE"),
         (["--method", "rbc"], "rbc needs --param phi=NUMBER. --tune-on FILE"),
         (["--method", "wsum", "--norm", "rank", "--weights", "1,nan"], "wsum gives nan for item"),
         (["--missing", "error"], "b.csv has no list for 1 of the users of "),

@@ -358,7 +358,7 @@ def test_errors_speak_of_settings_and_name_the_model(place):
     done = run_changed(place, 'user_ids = "users.txt"\n', "")
     assert done.exit_code == 3
     assert "line 27: user 'u00' of the truth does not exist in the model, which has 40" in done.stderr
-    assert 'as an array user_ids, or give the model user_ids = "FILE".' in done.stderr
+    assert "as an array user_ids, or give the model user_ids in [models.NAME] with" in done.stderr
     pd.read_csv(place / "lists.csv").rename(columns={"user": "who"}).to_csv(place / "lists.csv", index=False)
     done = run_changed(place, "seed = 7", "seed = 8")
     assert "[models.NAME.columns]" in done.stderr

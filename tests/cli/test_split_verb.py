@@ -11,6 +11,8 @@ from click.testing import CliRunner
 
 from recsys.cli import split_verb
 from recsys.cli.app import cli
+from recsys.cli.error_messages import as_option
+from recsys.errors import Fix
 from recsys.splits import STRATEGIES
 from recsys.splits.job import DEFAULTS
 
@@ -112,11 +114,11 @@ def test_a_folder_that_holds_something_is_not_touched(run, tmp_path):
 
 def test_every_parameter_has_an_option():
     with split_verb.split_command.make_context("split", ["x", "-o", "y"]) as context:
-        options = {option.name for option in split_verb.split_command.get_params(context)}
+        options = {name for option in split_verb.split_command.get_params(context) for name in option.opts}
     for strategy in STRATEGIES.values():
         for name in strategy.parameters:
-            assert split_verb._RENAMED.get(name, name) in options
-    assert set(DEFAULTS) - {"columns"} <= options
+            assert as_option(Fix(name, of="split")) in options
+    assert {as_option(Fix(name, of="split")) for name in set(DEFAULTS) - {"columns"}} <= options
 
 
 def test_folds_of_last_rows_and_pairs_that_train_has(run, tmp_path):

@@ -152,7 +152,7 @@ def test_values_have_intervals_where_they_are_quick_and_all_on_request(folder):
     text = shown(folder, command)
     assert cells["ndcg@5"] in text
     assert cells["gini@5"] not in text
-    assert "the interval of gini@5 takes longer: --intervals prints it" in text
+    assert "the interval of gini@5 takes longer: --intervals gives it" in text
     assert all(cell in shown(folder, f"{command} --intervals") for cell in cells.values())
     assert shown(folder, f"{command} --csv").startswith("metric,value,cases\n")  # for programs, as ever
 

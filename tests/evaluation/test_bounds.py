@@ -315,8 +315,8 @@ def test_the_best_of_a_metric_that_weighs_by_grade_puts_high_grades_on_top():
 @pytest.mark.parametrize(
     ("number", "words"),
     [
-        (2, "the catalogue is said to hold fewer items than occur"),
-        (10**8, "nearly all items of the catalogue are known by their number only"),
+        (2, "the catalogue has fewer items than occur"),
+        (10**8, "most items are known by their number only"),
     ],
 )
 def test_a_catalogue_that_is_a_number_says_why_it_is_no_catalogue(number, words):

@@ -57,8 +57,8 @@ def test_sizes(size, n_bytes):
     ],
 )
 def test_what_is_no_size_is_an_error_that_says_what_to_write(size):
-    with pytest.raises(InputError, match=r'budget=.* is no size of memory\. Write budget="1GB"'):
-        parse_memory(size, name="budget")
+    with pytest.raises(InputError, match=r"memory=.* is not a size of memory\. Write memory='1GB'"):
+        parse_memory(size)
 
 
 @given(st.integers(1, 1 << 60))

@@ -156,7 +156,7 @@ def test_fused_lists_can_be_evaluated():
 def test_methods_that_read_scores_say_so_where_there_are_none():
     with pytest.raises(InputError, match=r"reads scores, and runs\[0\] has none.*rrf"):
         recsys.fuse([{"u1": ["a", "b"]}, RUN_B], "comb_sum", None)
-    with pytest.raises(InputError, match='norm="min-max" reads scores'):
+    with pytest.raises(InputError, match="norm='min-max' reads scores"):
         recsys.fuse([{"u1": ["a", "b"]}, RUN_B], "comb_sum")
     by_rank = as_dicts(recsys.fuse([{"u1": ["a", "b"]}, {"u1": ["b"]}], "comb_sum", "rank"))
     assert by_rank == {"u1": {"b": 1.5, "a": 1.0}}

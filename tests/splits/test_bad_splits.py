@@ -153,7 +153,7 @@ def test_borders_are_written_as_the_times_are():
         splits.global_temporal(frame(), at="2026-01-01")
     seconds = [int(t.timestamp()) for t in plain.tz_localize("UTC")]
     assert len(splits.global_temporal(frame(timestamp=seconds), at="2026-01-03", unit="s").test) == 4
-    with pytest.raises(SplitError, match="is no date"):
+    with pytest.raises(SplitError, match="is not a date"):
         splits.global_temporal(frame(timestamp=plain), at="soon")
     with pytest.raises(SplitError, match="is not a unit"):
         splits.global_temporal(frame(), at=2, unit="hours")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from recsys.errors import ColumnError, IdTypeError, InputError, UnknownNameError
+from recsys.errors import ColumnError, IdTypeError, InputError, Phrase, UnknownNameError
 from recsys.evaluation.evaluate import recommend
 from recsys.inputs.frames import ROLES
 from recsys.ranks.sources import Factors, Scores, from_model
@@ -173,7 +173,7 @@ def _product_rows(items: list[Any], products: Any, columns: Iterable[str] | None
             f"the products' {key} is {table.index.dtype}, and the list holds {items[0]!r}.",
             table="products",
             column=key,
-            hint="Ids are all int or all str on both sides.",
+            hint=Phrase("Read both with ids of one type: {ids='str'}."),
         ) from error
     frame = table.reset_index(drop=True).reindex(rows).reset_index(drop=True)
     frame.insert(0, key, items)

@@ -7,6 +7,7 @@ import numpy as np
 from recsys.audits.check_registry import CheckResult, check
 from recsys.audits.evidence import Evidence, contained_in, has_row
 from recsys.audits.findings import Finding
+from recsys.errors import Phrase
 from recsys.metrics.readings import sorted_unique
 from recsys.metrics.registry import set_requests
 from recsys.records.arrays import Bool, Int
@@ -112,7 +113,8 @@ def truth_outside_the_catalogue(e: Evidence) -> CheckResult:
         "warning",
         "rows",
         "items outside the catalogue: they can only be missed",
-        todo="Add them to the catalogue, or take them out of the truth with unknown_items='drop' and say so.",
+        todo="Add them to the catalogue, or take them out of the truth "
+        + Phrase("with {unknown_items='drop'} and say so."),
     )
 
 
@@ -124,7 +126,7 @@ def users_outside_the_model(e: Evidence) -> CheckResult:
         e,
         sorted_unique(e.test.user[unknown]),
         "have no row in the model",
-        "Give the rows their ids (recsys.from_model(model, user_ids=…)), or leave out such users and say so.",
+        Phrase("Give the rows their ids with {Factors.user_ids=}, or leave out such users and say so."),
     )
 
 
@@ -172,8 +174,8 @@ def users_without_lists(e: Evidence) -> CheckResult:
         e,
         e.test_users[~has_list[e.test_users]],
         "have no list",
-        "Recommend to every test user, or decide what a missing list means: no_list='empty' or "
-        "no_list='skip'.",
+        "Recommend to every test user, or decide what a missing list means: "
+        + Phrase("{no_list='empty'} or {no_list='skip'}."),
     )
 
 
@@ -194,8 +196,8 @@ def seen_in_lists(e: Evidence) -> CheckResult:
         "user has in train" + ("" if can_be_relevant else ", none of which is ever right in the test"),
         n,
         e.examples(seen, shown),
-        "Take seen items out before cutting the list (seen= for factors and scores), unless users have items "
-        "again.",
+        Phrase("Take seen items out before cutting the list ({seen=} for factors and scores), ")
+        + "unless users have items again.",
         {"users": n_users, "share": n / n_top},
     )
 
@@ -230,7 +232,8 @@ def constant_scores(e: Evidence) -> CheckResult:
         f"{n:,} users ({share:.1%}) have the same score for every listed item: their order is arbitrary",
         n,
         e.first_names(e.users, np.flatnonzero(flat)),
-        "Look for a model that was not trained, or scores that overflowed; evaluate with ties='expected'.",
+        "Look for a model that was not trained, or scores that overflowed; "
+        + Phrase("evaluate with {ties='expected'}."),
         {"share": share},
     )
 
@@ -264,8 +267,8 @@ def tied_scores(e: Evidence) -> CheckResult:
         f"users a tie crosses the cut at {e.k}",
         n,
         e.first_names(e.users, sorted_unique(user[tied & (user >= 0)])),
-        "Evaluate with ties='expected', which does not depend on the order, or give the range with "
-        "ties='best' and 'worst'.",
+        Phrase("Evaluate with {ties='expected'}, which does not depend on the order, or give the range ")
+        + Phrase("with {ties='best'} and {ties='worst'}."),
         {"share": share, "across_the_cut": int(across.sum())},
     )
 

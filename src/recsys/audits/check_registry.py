@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from recsys.audits.evidence import Evidence
 from recsys.audits.findings import Finding
-from recsys.errors import check_choice
+from recsys.errors import Phrase, check_choice
 from recsys.records.registry import Registry
 
 CheckResult = Finding | Iterable[Finding] | None
@@ -38,22 +38,22 @@ NEEDS: dict[str, tuple[str, Callable[[Evidence], bool]]] = {
         "both sides need a time column without gaps",
         lambda e: e.train.time is not None and e.test.time is not None,
     ),
-    "lists": ("pass lists=", lambda e: e.ranked is not None),
+    "lists": (Phrase("pass {audit.lists=}"), lambda e: e.ranked is not None),
     "ready lists": (
-        "pass lists= (ready ones; a source that ranks everything has none)",
+        Phrase("pass {audit.lists=} (ready ones; a source that ranks everything has none)"),
         lambda e: e.ranked is not None and not e.is_source,
     ),
-    "scores": ("pass lists= with scores", lambda e: e.lists.score is not None),
+    "scores": (Phrase("pass {audit.lists=} with scores"), lambda e: e.lists.score is not None),
     "items": (
-        "pass items= or what ranks the whole catalogue",
+        Phrase("pass {audit.items=} or what ranks the whole catalogue"),
         lambda e: e.catalogue is not None or e.is_source,
     ),
-    "factors": ("pass Factors as lists=", lambda e: e.is_source),
+    "factors": (Phrase("pass Factors as {audit.lists=}"), lambda e: e.is_source),
     "popularity": (
-        "pass popularity=, or a popularity column in items=",
+        Phrase("pass {audit.popularity=}, or a popularity column in {audit.items=}"),
         lambda e: e.given_popularity is not None,
     ),
-    "models": ("pass models={name: lists} with at least two", lambda e: len(e.models) > 1),
+    "models": (Phrase("pass {audit.models=} with two or more"), lambda e: len(e.models) > 1),
 }
 
 

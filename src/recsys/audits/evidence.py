@@ -15,7 +15,7 @@ import numpy as np
 
 from recsys.audits.findings import Finding
 from recsys.conventions.decisions import Conventions
-from recsys.errors import FloatIdWarning, InputError, RecsysError, RecsysWarning, hush
+from recsys.errors import FloatIdWarning, InputError, Phrase, RecsysError, RecsysWarning, hush
 from recsys.evaluation.run import load_ranking
 from recsys.inputs.files import read_file
 from recsys.inputs.frames import as_frame, detect_columns, encode_column
@@ -464,7 +464,7 @@ def _different_id_kinds(raw: Mapping[str, RawTable], ranked: Any, catalogue: Ids
                 f"{column} ids are {text}: none of them would match",
                 1,
                 tuple(tables[name][at].name(0) for name in kinds),
-                "Make them the same, for example with .astype(str) on both sides.",
+                Phrase("Make them the same: columns with .astype(str), files with {ids='str'}."),
                 {"column": column, **kinds},
                 name="ids_of_different_kinds",
             )

@@ -133,12 +133,12 @@ class Audit(Tabled, Sequence[Finding]):
         for f in self.findings:
             lines += ["", f"{f.severity}: {f.name} ({f.area})", _wrap(f.message)]
             lines += [_wrap(f"for example {_format_examples(f.examples)}")] if f.examples else []
-            lines += [_wrap(f"-> {f.todo}")] if f.todo else []
+            lines += [_wrap("-> " + f.todo)] if f.todo else []
         if self.skipped:
             checks_by_reason: dict[str, list[str]] = {}
             for name, reason in self.skipped.items():
                 checks_by_reason.setdefault(reason, []).append(name)
-            skipped = (f"{reason}: {', '.join(names)}" for reason, names in checks_by_reason.items())
+            skipped = (reason + f": {', '.join(names)}" for reason, names in checks_by_reason.items())
             lines += ["", "not checked:", *map(_wrap, skipped)]
         return "\n".join(lines)
 

@@ -11,6 +11,7 @@ import numpy as np
 from recsys.audits.check_registry import CheckResult, check
 from recsys.audits.evidence import Evidence, RawTable, users_of_lists
 from recsys.audits.findings import Finding
+from recsys.errors import Phrase
 from recsys.ranks.sources import Factors
 from recsys.records.arrays import Ids
 
@@ -51,7 +52,8 @@ def misread_encoding(e: Evidence) -> CheckResult:
         e,
         lambda text: _WRONG_ENCODING.search(text) is not None,
         "hold control characters or the marks of a wrong encoding",
-        "Read the file as UTF-8 (encoding='utf-8-sig' for one that starts with a byte order mark).",
+        Phrase("Read the file as UTF-8 ({read_file.encoding='utf-8-sig'} ")
+        + "for one that starts with a byte order mark).",
     )
 
 

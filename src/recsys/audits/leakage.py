@@ -9,6 +9,7 @@ import numpy as np
 from recsys.audits.check_registry import CheckResult, check
 from recsys.audits.evidence import Evidence, contained_in
 from recsys.audits.findings import Finding
+from recsys.errors import Phrase
 from recsys.evaluation.evaluate import recommend
 from recsys.metrics.readings import sorted_unique
 from recsys.records.arrays import Array, Float, Int
@@ -90,7 +91,7 @@ def ties_at_the_border(e: Evidence) -> CheckResult:
         "which came first is not in the data",
         len(users),
         e.first_names(e.users, users),
-        "Keep equal times together (on_tie='together' in recsys.splits), or say how they are ordered.",
+        Phrase("Keep equal times together ({split.on_tie='together'}), or say how they are ordered."),
         {"events": int(tied.sum()), "left_in_train": n_left},
     )
 
@@ -120,8 +121,8 @@ def pairs_in_both(e: Evidence) -> CheckResult:
         "rows",
         "pairs of user and item that train holds too"
         + (" (users have items again within train as well)" if natural else ""),
-        todo="If users really have items again, do not filter seen items (seen=None); otherwise remove "
-        "the pairs from one side.",
+        todo=Phrase("If users really have items again, do not filter seen items ({seen=None}); ")
+        + "otherwise remove the pairs from one side.",
     )
 
 

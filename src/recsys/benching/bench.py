@@ -263,7 +263,7 @@ class Bench(Reported):
     def _footnotes(self) -> list[object]:
         leaks = [f"Leak: {one.message}" for one in self.findings if one.severity == "error"]
         odd = [Caution.of(one.name, one.message) for one in self.findings if one.severity == "warning"]
-        remarks = [f"{heading}: {sentence}" for heading, sentence in self._remarks()]
+        remarks = [f"{heading}: " + sentence for heading, sentence in self._remarks()]
         return [*leaks, *remarks, *odd, *self.cautions]
 
     def _remarks(self) -> list[Remark]:
@@ -422,7 +422,7 @@ def bench(
             for known in (result.training, result.runs, result.lists):
                 known.pop(name, None)
         except RecsysError as error:
-            error.message = f"{name}: {error.message}"
+            error.message = f"{name}: " + error.message
             raise
         done += steps.get(name, 1)
     if not result.runs:

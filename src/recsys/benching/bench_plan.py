@@ -16,7 +16,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from recsys.display.number_words import plural
-from recsys.errors import ColumnError, FileError, IdTypeError, InputError, SplitError
+from recsys.errors import ColumnError, FileError, IdTypeError, InputError, Phrase, SplitError
 from recsys.evaluation.results import Evaluation
 from recsys.inputs import read_interactions, read_lists
 from recsys.inputs.files.formats import open_file
@@ -134,7 +134,7 @@ class BenchPlan:
         return [
             ("Data", f"{', '.join(sizes)}. Columns: {'; '.join(named)}."),
             ("Relevance", self.ratings.why),
-            ("Split", f"{self.why} Rows: {', '.join(parts)}."),
+            ("Split", self.why + f" Rows: {', '.join(parts)}."),
             *self.remarks,
             *self._strangers(),
         ]
@@ -208,7 +208,7 @@ def make_plan(
             not_read = ("Not read", f"the column {time!r}: its times do not order the rows of a user.")
             return replace(plan, remarks=(not_read, *plan.remarks))
         raise SplitError(
-            f"no user has enough rows for a test, a validation and something to learn from: {error.message}",
+            "no user has enough rows for a test, a validation and something to learn from: " + error.message,
             hint="Users need at least three rows; check which column is the user.",
         ) from error
     test = made.mask("test")
@@ -304,7 +304,7 @@ def read_events(
             except ValueError:
                 raise FileError(
                     f"{source.name}: the grade {cell!r} is not a number.",
-                    hint="Fix the cell, or name another column: columns={'grade': ...}.",
+                    hint=Phrase("Fix the cell, or name another column: {bench.columns.grade=}."),
                 ) from None
         return table.assign(**{name: ratings})
 
@@ -435,7 +435,7 @@ def _refuse_a_single_id(table: FrameTable) -> None:
                 f"all {plural(len(table), 'row')} are of one {role}, {ids.name(0)!r}: {needed}.",
                 table="data",
                 column=table.role(role),
-                hint=f"Expected two or more. Check the file, or name the column: columns={{{role!r}: ...}}.",
+                hint=Phrase("Expected two or more. Name the column: {bench.columns=}.", columns={role: ...}),
             )
 
 
@@ -486,7 +486,7 @@ def _missing_ratings(table: FrameTable, name: str) -> Bool:
             f"the ratings are not numbers ({error}).",
             table="data",
             column=name,
-            hint="Convert them, name another column: columns={'grade': ...}, or leave the column out.",
+            hint=Phrase("Convert them, leave the column out, or name another: {bench.columns.grade=}."),
         ) from None
 
 
@@ -502,7 +502,7 @@ def read_ratings(table: FrameTable, column: str | None, relevant_from: float | N
         if relevant_from is not None:
             raise InputError(
                 f"relevance from {relevant_from:g} on needs ratings, and no column was recognised as them.",
-                hint="Name it: columns={'grade': ...}.",
+                hint=Phrase("Name it: {bench.columns.grade=}."),
             )
         return Ratings(None, "there are no ratings, so every row is relevant.")
     values = column_array(table.column(column)).astype(np.float64)
@@ -531,7 +531,7 @@ def read_ratings(table: FrameTable, column: str | None, relevant_from: float | N
             f"the ratings go from {scale}, {problem}.",
             table="data",
             column=column,
-            hint="Change their scale, or leave the ratings out: columns={'grade': None}.",
+            hint=Phrase("Change their scale, or leave the ratings out: {bench.columns.grade=None}."),
         )
     if len(levels) == 1:
         return Ratings(None, f"all ratings are {low:g}, so every row is relevant.")
@@ -543,13 +543,15 @@ def read_ratings(table: FrameTable, column: str | None, relevant_from: float | N
         what = "counts" if is_whole else "amounts"
         return Ratings(
             None,
-            f"{column!r} holds {what} ({scale}), so every row is relevant; relevant_from= sets a border.",
+            f"{column!r} holds {what} ({scale}), so every row is relevant; "
+            + Phrase("{bench.relevant_from=} sets a border."),
             odd if high <= _HIGHEST_STAR else "",
         )
     border = float(levels[levels >= _TOP_SHARE * high][0])
     return Ratings(
         border,
-        f"ratings {scale}: {border:g} and more count as relevant; relevant_from= sets another border.",
+        f"ratings {scale}: {border:g} and more count as relevant; "
+        + Phrase("{bench.relevant_from=} sets another border."),
         odd,
     )
 
@@ -559,10 +561,10 @@ def _choose_split(table: FrameTable, time: str | None) -> tuple[str, dict[str, A
     sizes = np.bincount(table.ids("user")[1])
     if time is None:
         parameters = {"test": 2 * _HELD_OUT_SHARE, "validation": _HELD_OUT_SHARE, "short": "train"}
-        return "per_user_ratio", parameters, (
-            "there are no times to go by (columns={'time': ...} names them), so a fifth of each user's rows "
-            "is drawn for the test and a tenth for validation. Nothing can be said about the future: models "
-            "may learn from what came after the test."
+        return "per_user_ratio", parameters, Phrase(
+            "there are no times to go by ({bench.columns.time=} names them), so a fifth of each user's rows "
+            "is drawn for the test and a tenth for validation. Nothing can be known about the future: "
+            "models may learn from what came after the test."
         )  # fmt: skip
     n = _LONG_TEST if np.median(sizes) >= _LONG_HISTORY else 1
     last = {"n": n, "validation": n, "short": "train"}

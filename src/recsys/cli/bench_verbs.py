@@ -218,7 +218,7 @@ def _write_parts(plan: BenchPlan, target: Path, *, quiet: bool) -> None:
     if quiet:
         return
     with screen():
-        click.echo("\n".join(note_text(f"{head}: {line}") for head, line in plan.explain()))
+        click.echo("\n".join(note_text(f"{head}: " + line) for head, line in plan.explain()))
     click.echo(
         f"Written to {target}. Train your models on train.csv (and validation.csv in the end), then:\n"
         f"recsys bench --split {target} --models MINE…"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from recsys.cli import shared_options
-from recsys.cli.error_messages import as_options, note, print_warnings
+from recsys.cli.error_messages import note, print_warnings
 from recsys.cli.option_sections import VerbCommand
 from recsys.cli.output import (
     check_target,
@@ -157,7 +157,7 @@ def _write_pages(
     if methods is not None:
         paragraph = comparison.methods()
         said.append(f"methods {' and '.join(map(str, paragraph.write(methods)))}")
-        said += [f"to add to the methods: {as_options(what)}" for what in paragraph.to_add]
+        said += ["to add to the methods: " + what for what in paragraph.to_add]
     for line in said if not quiet else ():
         note(line)
 

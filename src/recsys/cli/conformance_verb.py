@@ -61,6 +61,6 @@ def conform_command(
         tolerance=TOLERANCE if tolerance is None else tolerance,
         timeout=timeout,
     )
-    print_page(result, as_json=as_json, wording=lambda note: note.replace("decisions=[]", "--default-only"))
+    print_page(result, as_json=as_json)
     if not result:
         sys.exit(FAILED)

@@ -1,32 +1,29 @@
 """What a person at the terminal reads when something is wrong, and the exit code a script reads.
 
-The library's errors speak of keyword arguments; here they are worded as options of the command.
+What the library says to type is a keyword argument in Python; here it is worded as an option.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import sys
 import traceback
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 import click
 
-from recsys.conventions.decisions import DECISIONS, Conventions
 from recsys.errors import (
     ConventionError,
     CutoffError,
+    Face,
     Fix,
-    IdTypeError,
     MissingExtraError,
     NotDefinedError,
     OutOfBoundsError,
-    Phrase,
     RecsysError,
     UnknownNameError,
     worded,
@@ -36,84 +33,50 @@ FAILED, USAGE, DATA, EXTRA, INTERNAL, INTERRUPTED, PIPE = 1, 2, 3, 4, 5, 130, 14
 _USAGE_ERRORS = (UnknownNameError, ConventionError, CutoffError, NotDefinedError)
 # Parameters whose option is not their own name with dashes, by function; None: they are for Python alone.
 OPTIONS: dict[tuple[str, str], str | None] = {
-    ("evaluate", "per_user"): "--per-user-to",
-    ("evaluate", "embeddings"): None,
-    ("split", "test"): "--test-share",
-}
-_DECISION_NAMES = "|".join([*DECISIONS, "relevant_from", "max_grade"])
-_OPTION_WORDING: tuple[tuple[str, str], ...] = (
-    (r"columns=\{'(\w+)': \.\.\.\}", r"--\1 COLUMN"),
-    (r"columns=\{'(\w+)': '?([^'}]*)'?\}", r"--\1 \2"),
-    (r"\brecsys\.(compare|explain)(\(a, b\))?(?= says)", r"`recsys \1`"),
-    (r"\bfull_ranking=True", "--full-ranking"),
-    (r"\bcatalogue= ?\([^)]*\)", "--catalogue N"),
-    (r", for example with \.astype\(str\)(; recsys\.read_file[^.]*)?", ""),
-    (r"\b(ids|format|encoding|short|unit)='([\w-]+)'", r"--\1 \2"),
-    # Not within a metric's parentheses: "ndcg(gain=exp2)@10" is what one types here, too.
-    (rf"(?<!\()(?<!--set )\b({_DECISION_NAMES})='?([\w.]+)'?", r"--set \1=\2"),
-    (r"\b(user|item)_ids=", r"--\1-ids"),
-    (r"\brelevant_from=(?= )", "--relevant-from"),
-    (r"\border= \(times, or places in time\)", "--time COLUMN"),
-    (r"pass popularity=, or (?=a popularity column)", "pass "),
-    (r"\bseen=None", "--seen none"),
-    (r"\b(train|items|lists|users|reference|seen|at|length|catalogue|looks)=(?=[ ,.):]|$)", r"--\1"),
-    (r"\btest=(?=[ ,.):;]|$)", "--test-share"),
-    (r"\btest='([a-z]+)'", r"--statistic \1"),
-    (r"\btest=(?=['\d-])'?([^ ',]*[^ ',.])'?", r"--test-share \1"),
-    (r"\b(validation|known|at|length)=(?=['\d-])'?([^ ',]*[^ ',.])'?", r"--\1 \2"),
-    (r"result\.intervals\(\) has it", "--intervals prints it"),
-    (r"pass models=\{name: lists\} with at least two", "pass --model NAME=FILE at least twice"),
-    (r"per_user='folder/' \(the command: (--per-user-to folder/)\)", r"\1"),
-    (r"\bper_user='([^']*)'", r"--per-user-to \1"),
-    (r"\bper_user=(?=[ ,.)]|$)", "--per-user-to"),
-    (r"\b(memory|checkpoint)='([^']*)'", r"--\1 \2"),
-    (r"\b(memory|checkpoint)=(?=[ ,.)]|$)", r"--\1"),
-    (r"\bon_tie='(\w+)'", r"--on-tie \1"),
-    (r"needs weights=\. recsys\.tune_fusion", r"needs --weights, one per file. recsys.tune_fusion"),
-    (r"needs (\w+)=\. recsys\.tune_fusion", r"needs --param \1=NUMBER. recsys.tune_fusion"),
-    (r"recsys\.tune_fusion\(runs, truth[^)]*\) finds it", "--tune-on FILE … --truth FILE finds it"),
-    (r'\b(missing|norm)="([\w-]+)"', r"--\1 \2"),
-    (r"\bbad_rows='(\w+)'", r"--bad-rows \1"),
-    (r", or (covariate_means|stratum_shares)=", ""),
-    (r"Pass embeddings=\{item: vector\}[^.]*\.", "Vectors are given in Python: evaluate(…, embeddings=…)."),
-    (r", or popularity=\{[^}]*\}| or popularity=", ""),
-    (r"\bstrata='?(\w+)'?", r"--strata \1"),
-    (r"\bmargin=(?=\d)", "--margin "),
-    (r"\bno_worse_than=(?=\d)", "--no-worse-than "),
-)
+    ("Evaluation.intervals", ""): "--intervals", ("audit", "models"): "--model",
+    ("compare", "test"): "--statistic", ("conform", "decisions"): "--default-only",
+    ("evaluate", "per_user"): "--per-user-to", ("fuse", "gamma"): "--param gamma=NUMBER",
+    ("fuse", "k"): "--param k=NUMBER", ("fuse", "phi"): "--param phi=NUMBER",
+    ("fuse", "sigma"): "--param sigma=NUMBER", ("fuse", "w"): "--param w=NUMBER",
+    ("models.Pairs.of_ids", "order"): "--time COLUMN", ("split", "by"): "--split-by", ("split", "n"): "-n",
+    ("split", "n_folds"): "--folds", ("split", "n_windows"): "--windows", ("split", "test"): "--test-share",
+    ("split", "train"): "--train-length", ("tune_fusion", ""): "--tune-on FILE … --truth FILE",
+    **dict.fromkeys([
+        ("audit", "popularity"), ("compare", "covariate_means"), ("compare", "interval"),
+        ("compare", "stratum_shares"), ("evaluate", "eligible"), ("evaluate", "embeddings"),
+        ("evaluate", "exclude"), ("evaluate", "intents"), ("evaluate", "per_metric"),
+        ("evaluate", "popularity"), ("evaluate", "profiles"), ("fuse", "log_odds"), ("fuse", "map_scores"),
+        ("fuse", "probs"),
+    ]),
+}  # fmt: skip
 
 
-_SETTING_WORDING: tuple[tuple[str, str], ...] = (
-    (r"columns=\{'(\w+)': \.\.\.\}", r'[data.columns] \1 = "COLUMN" (of lists: [models.NAME.columns])'),
-    (r"columns=\{'(\w+)': '?([^'}]*)'?\}", r'[data.columns] \1 = "\2" (of lists: [models.NAME.columns])'),
-    (r", for example with \.astype\(str\)(; recsys\.read_file[^.]*)?", ""),
-    (r"\bids='(\w+)'", r'ids = "\1" in [data]'),
-    (r"\b(user|item)_ids=", r'\1_ids = "FILE"'),
-    (rf"(?<!\()\b({_DECISION_NAMES})='?([\w.]+)'?", r'\1 = "\2" in [conventions]'),
-    (r"\btrain=(?=[ ,.)]|$)", 'train = "FILE" in [data]'),
-    (r"\b(\w+)='([\w-]+)'", r'\1 = "\2"'),
-)
+def as_option(fix: Fix) -> str:
+    """What is typed in the command.
+
+    >>> print(as_option(Fix("ties", "best")), as_option(Fix("columns", {"user": ...})))
+    --set ties=best --user COLUMN
+    >>> print(as_option(Fix("test", 0.2, of="split")), as_option(Fix("", of="explain")))
+    --test-share 0.2 recsys explain
+    """
+    usual = f"--{fix.parameter.replace('_', '-')}" if fix.parameter else f"recsys {fix.of}"
+    option = OPTIONS.get((fix.of, fix.parameter), usual)
+    if fix.parameter == "columns" and isinstance(fix.example, dict):
+        return " ".join(f"--{name} {_typed(column) or 'COLUMN'}" for name, column in fix.example.items())
+    if option is None:
+        return f"{fix} in Python"
+    from recsys.conventions.decisions import Conventions
+
+    if fix.of == "evaluate" and fix.parameter in Conventions.__dataclass_fields__:
+        return f"--set {fix.parameter}={_typed(fix.example)}"
+    return f"{option} {_typed(fix.example)}".rstrip()
 
 
-@contextmanager
-def in_protocol() -> Iterator[None]:
-    """Reword errors as settings of the protocol file, not as options of the command."""
-    try:
-        yield
-    except RecsysError as error:
-        from recsys.benching.protocol.keys import as_key
-
-        error.word(as_key)
-        error.message, error.hint = (_reword(t, _SETTING_WORDING) for t in (error.message, error.hint or ""))
-        raise _ReportedError(str(error), _exit_code(error)) from error
-
-
-class _ReportedError(RecsysError):
-    """An error whose message is worded already."""
-
-    def __init__(self, text: str, code: int) -> None:
-        super().__init__(text)
-        self.code = code
+def _typed(value: Any) -> str:
+    """A value as it is typed in a shell; nothing for a flag and for one that is left open."""
+    if value is ... or value is True or value == []:
+        return ""
+    return "none" if value is None else shlex.quote(str(value))
 
 
 @contextmanager
@@ -129,13 +92,7 @@ def exit_on_errors(*, debug: bool) -> Iterator[None]:
     except KeyboardInterrupt:
         _exit_with("interrupted.", INTERRUPTED, debug=debug)
     except RecsysError as error:
-        error.word(as_option)
-        text = str(error)
-        with suppress(MemoryError):  # the words of the library do, too
-            text = text if isinstance(error, _ReportedError) else as_options(text)
-        if isinstance(error, IdTypeError) and "--ids" not in text:
-            text += " --ids str or --ids int reads both files the same way."
-        _exit_with(text, _exit_code(error), debug=debug)
+        _exit_with(str(error), _exit_code(error), debug=debug)
     except OSError as error:
         file = f"{error.filename}: " if error.filename else ""
         text = f"{file}{error.strerror or error}. Check the path, its permissions and the space left."
@@ -149,72 +106,39 @@ def exit_on_errors(*, debug: bool) -> Iterator[None]:
 
 
 @contextmanager
-def print_warnings(*, quiet: bool) -> Iterator[None]:
-    """Print each warning as one line on standard error, or not at all."""
+def print_warnings(*, quiet: bool, face: Face = as_option) -> Iterator[None]:
+    """Print each warning as one line on standard error, or not at all.
+
+    Args:
+        quiet: whether they are not printed.
+        face: how warnings, and errors that pass, word their fixes.
+    """
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         if not quiet:
-            note(as_options(message if isinstance(message, str) else message.args[0]), head="warning")
+            note(message if isinstance(message, str) else message.args[0], head="warning", face=face)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.showwarning = show
-        yield
+        try:
+            yield
+        except RecsysError as error:
+            error.word(face)
+            raise
 
 
-def note(text: str, *, head: str = "note") -> None:
+def note(text: str, *, head: str = "note", face: Face = as_option) -> None:
     """Print one line on standard error that a terminal only shows; in colour unless piped or NO_COLOR."""
     from recsys.display.cells import printable
 
     colour = {"error": "red", "warning": "yellow", "caution": "yellow"}.get(head, "cyan")
-    line = printable(text, " ")
+    line = printable(worded(text, face), " ")
     coloured = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
     click.echo(f"{click.style(head, fg=colour) if coloured else head}: {line}", err=True)
 
 
-def as_options(text: str) -> str:
-    """A message of the library in the words of the command.
-
-    >>> as_options("Say which: columns={'user': 'uid'}, or use ties='best'.")
-    'Say which: --user uid, or use --set ties=best.'
-    """
-    return worded(text, as_option) if isinstance(text, Phrase) else _reword(text, _OPTION_WORDING)
-
-
-def as_option(fix: Fix) -> str:
-    """What is typed in the command.
-
-    >>> print(as_option(Fix("ties", "best")), as_option(Fix("columns", {"user": ...})))
-    --set ties=best --user COLUMN
-    >>> print(as_option(Fix("test", 0.2, of="split")), as_option(Fix("", of="explain")))
-    --test-share 0.2 recsys explain
-    """
-    if not fix.parameter:
-        return f"recsys {fix.of}"
-    if fix.parameter == "columns" and isinstance(fix.example, dict):
-        return " ".join(f"--{name} {_typed(column) or 'COLUMN'}" for name, column in fix.example.items())
-    option = OPTIONS.get((fix.of, fix.parameter), f"--{fix.parameter.replace('_', '-')}")
-    if option is None:
-        return f"{fix} in Python"
-    if fix.of == "evaluate" and fix.parameter in Conventions.__dataclass_fields__:
-        return f"--set {fix.parameter}={_typed(fix.example)}"
-    return f"{option} {_typed(fix.example)}".rstrip()
-
-
-def _typed(value: Any) -> str:
-    """A value as it is typed in a shell; nothing for a flag and for one that is left open."""
-    return "" if value in (..., True) else "none" if value is None else shlex.quote(str(value))
-
-
-def _reword(text: str, wording: tuple[tuple[str, str], ...]) -> str:
-    for pattern, replacement in wording:
-        text = re.sub(pattern, replacement, text)
-    return text
-
-
 def _exit_code(error: RecsysError) -> int:
-    if isinstance(error, _ReportedError):
-        return error.code
     if isinstance(error, MissingExtraError):
         return EXTRA
     if isinstance(error, _USAGE_ERRORS):

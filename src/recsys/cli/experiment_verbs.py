@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import click
 
 from recsys.cli import shared_options
-from recsys.cli.error_messages import in_protocol, note, print_warnings
+from recsys.cli.error_messages import note, print_warnings
 from recsys.cli.option_sections import VerbCommand
 from recsys.cli.output import print_page
 from recsys.cli.shared_options import FILE, FOLDER
@@ -61,6 +62,7 @@ def run_command(
 ) -> None:
     """Split, evaluate and compare as PROTOCOL.toml says; the same file and data give the same bytes."""
     from recsys.benching.protocol import input_digests, read_protocol, run_protocol
+    from recsys.benching.protocol.keys import as_key
 
     cautions = shared_options.silenced_cautions(silenced)
     written = read_protocol(protocol)
@@ -74,11 +76,10 @@ def run_command(
         click.echo(f"{protocol}: {len(written.content['models'])} models, {len(written.requests)} metrics, "
                    "all inputs found.")  # fmt: skip
         return
-    with print_warnings(quiet=quiet), in_protocol():
-        outcome = run_protocol(
-            written, folder=folder, report=report, cautions=cautions, progress=None if quiet else note
-        )
-    print_page(outcome, as_json=as_json, wording=str)  # a protocol has settings, not options
+    progress = None if quiet else partial(note, face=as_key)
+    with print_warnings(quiet=quiet, face=as_key):
+        outcome = run_protocol(written, folder=folder, report=report, cautions=cautions, progress=progress)
+    print_page(outcome, as_json=as_json, face=as_key)
     if quiet:
         return
     for path in outcome.paths.values():

@@ -11,11 +11,11 @@ from typing import Any, Literal
 import click
 
 from recsys.cli import shared_options
-from recsys.cli.error_messages import note, print_warnings
+from recsys.cli.error_messages import as_option, note, print_warnings
 from recsys.cli.option_sections import VerbCommand
 from recsys.cli.output import check_target, print_csv
 from recsys.cli.shared_options import FileOptions
-from recsys.errors import RecsysError, RecsysWarning, hush, warn
+from recsys.errors import RecsysError, RecsysWarning, hush, warn, worded
 
 
 @click.command("fuse", cls=VerbCommand)
@@ -190,17 +190,18 @@ def _read_runs(
 def _named(paths: Sequence[str]) -> Iterator[None]:
     """Errors and warnings name files where the library counts runs."""
 
-    def worded(text: str) -> str:
+    def named(text: str) -> str:
         return re.sub(r"runs\[(\d+)\]", lambda found: paths[int(found[1])], text)
 
     try:
         with hush(RecsysWarning) as kept:
             yield
     except RecsysError as error:
-        error.message = worded(error.message)
+        error.word(as_option)
+        error.message = named(error.message)
         raise
     for category, text in kept:
-        warn(category, worded(text))
+        warn(category, named(worded(text, as_option)))
 
 
 def _parameters(weights: str | None, settings: tuple[str, ...]) -> dict[str, Any]:

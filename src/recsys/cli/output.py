@@ -17,7 +17,8 @@ from typing import Any
 
 import click
 
-from recsys.cli.error_messages import as_options, note
+from recsys.cli.error_messages import as_option, note
+from recsys.errors import Face
 
 _HTML = (".html", ".htm")
 _SUFFIXES = {
@@ -58,11 +59,11 @@ def print_page(
     as_json: bool = False,
     markdown: bool = False,
     err: bool = False,
-    wording: Callable[[str], str] | None = None,
+    face: Face = as_option,
 ) -> None:
     """Print a result, or a text, within the width of the terminal; a result also as JSON or Markdown.
 
-    `wording` of its notes as in `screen`.
+    `face` as in `screen`.
     """
     from recsys.display.text_tables import within_screen
 
@@ -72,30 +73,24 @@ def print_page(
     if markdown:
         click.echo(result.to_markdown())
         return
-    with screen(wording):
+    with screen(face):
         text = result.to_text() if hasattr(result, "to_text") else within_screen(str(result))
         click.echo(text, err=err)
 
 
-def screen(wording: Callable[[str], str] | None = None) -> AbstractContextManager[None]:
-    """Within it, tables are as wide as the terminal at most, and notes are in the words of the command.
-
-    `wording` says what is made of a note instead.
-    """
+def screen(face: Face = as_option) -> AbstractContextManager[None]:
+    """Within it, tables are as wide as the terminal at most, and notes word their fixes by `face`."""
     from recsys.display.text_tables import fitted
-
-    def as_command(note: str) -> str:
-        return note if note.startswith("conventions: ") else as_options(note)
 
     width = max(shutil.get_terminal_size(fallback=(120, 24)).columns, 40)
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    return fitted(width, colour=colour, wording=wording or as_command)
+    return fitted(width, colour=colour, face=face)
 
 
 def note_cautions(result: Any, *, quiet: bool) -> None:
     """Print the cautions of a result on standard error, where what is printed cannot hold them."""
     for caution in () if quiet else result.cautions:
-        note(f"{as_options(caution.sentence)} [{caution.code}]", head="caution")
+        note(caution.sentence + f" [{caution.code}]", head="caution")
 
 
 def print_json(document: Any) -> None:

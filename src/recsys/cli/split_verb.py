@@ -12,16 +12,11 @@ from typing import Any, Literal
 import click
 
 from recsys.cli import shared_options
-from recsys.cli.error_messages import as_options, print_warnings
+from recsys.cli.error_messages import as_option, print_warnings
 from recsys.cli.option_sections import VerbCommand
 from recsys.cli.output import print_json
 from recsys.cli.shared_options import column_option, combine_options, format_option
-
-# Parameters that the command calls by another name.
-_RENAMED = {
-    "n": "n_last", "n_folds": "folds", "n_windows": "windows", "train": "train_length", "test": "test_share",
-    "by": "split_by",
-}  # fmt: skip
+from recsys.errors import Fix, worded
 
 
 def _number_or_text(_: Any, __: Any, value: str | None) -> Any:
@@ -50,7 +45,7 @@ _amounts = combine_options(
     click.option("--test-share", metavar="SHARE", callback=_number_or_text,
                    help="Share to test (0.2), or number of rows (or users)."),
     _value_option("validation", "Share or number for validation.", "SHARE"),
-    click.option("-n", "n_last", type=click.IntRange(min=1), metavar="N",
+    click.option("-n", type=click.IntRange(min=1), metavar="N",
                  help="leave_last, leave_last_folds: how many rows of each user."),
     click.option("--which", type=click.Choice(["last", "random"]), help="leave_one_out: which row."),
     _value_option("at", "global_temporal: when the test begins: a date, or a number.", "TIME"),
@@ -97,16 +92,16 @@ class SplitCommand(VerbCommand):
         from recsys.splits import STRATEGIES
 
         params = list(super().get_params(ctx))
-        known = {param.name for param in params}
+        known = {option for param in params for option in param.opts}
         for strategy in STRATEGIES.load_plugins().values():
             for name in strategy.parameters:
-                if _RENAMED.get(name, name) not in known:
-                    known.add(name)
+                option = as_option(Fix(name, of="split"))
+                if option not in known:
+                    known.add(option)
                     text = f"{strategy.name}: its {name.replace('_', ' ')}."
-                    option = click.Option(
-                        [f"--{name.replace('_', '-')}"], metavar="VALUE", callback=_number_or_text, help=text
+                    params.append(
+                        click.Option([option], metavar="VALUE", callback=_number_or_text, help=text)
                     )
-                    params.append(option)
         next(param for param in params if param.name == "how").type = click.Choice(list(STRATEGIES))
         return params
 
@@ -114,7 +109,9 @@ class SplitCommand(VerbCommand):
         from recsys.splits import STRATEGIES
 
         super().format_help_text(ctx, formatter)
-        lines = [f"{name:17}  {as_options(each.help)}" for name, each in STRATEGIES.load_plugins().items()]
+        lines = [
+            f"{name:17}  {worded(each.help, as_option)}" for name, each in STRATEGIES.load_plugins().items()
+        ]
         formatter.write_paragraph()
         with formatter.indentation():
             formatter.write_text("\b\n" + "\n".join(lines))  # \b: lines stay as they are
@@ -208,9 +205,8 @@ def _parameters(how: str, values: dict[str, Any]) -> dict[str, Any]:
     every = [name for strategy in STRATEGIES.values() for name in strategy.parameters]
     parameters = {}
     for name in dict.fromkeys([*every, *DEFAULTS]):
-        option = _RENAMED.get(name, name)
-        shown = "-n" if option == "n_last" else f"--{option.replace('_', '-')}"
-        value = None if name == "columns" else values.get(option)
+        shown = as_option(Fix(name, of="split"))
+        value = None if name == "columns" else values.get(shown.lstrip("-").replace("-", "_"))
         if value is not None:
             if name not in own and name not in DEFAULTS:
                 raise click.UsageError(f"{shown} means nothing to --how {how}.")

@@ -23,7 +23,7 @@ from recsys.comparison.row_pieces import (
     why_in_memory,
 )
 from recsys.display.cells import Columns
-from recsys.errors import ColumnError, InputError, NotDefinedError, UnknownNameError
+from recsys.errors import ColumnError, Fix, InputError, NotDefinedError, Phrase, UnknownNameError
 from recsys.evaluation.cautions import comparison_cautions, silenced_codes
 from recsys.evaluation.engine import summarise
 from recsys.evaluation.results import Evaluation, Reported
@@ -375,7 +375,7 @@ def _margin_notes(old: Sequence[Evaluation], requests: Sequence[Request], option
             if all(why)
         ]
         if len(found) == len(reasons):
-            raise InputError(f"{found[0]}.", hint="It is in the metric's own units, such as 0.005.")
+            raise InputError(str(found[0]) + ".", hint="It is in the metric's own units, such as 0.005.")
         notes += found
     return notes
 
@@ -444,9 +444,9 @@ def _why_in_memory(runs: Mapping[str, list[Evaluation]], options: Options) -> st
         return "covariates and strata need all users at once"
     for name, choice in (("test", options.test), ("interval", options.interval_method)):
         if choice not in _OF_SUMS:
-            return f"{name}={choice!r} needs all values"
+            return Phrase("{} needs all values", Fix(name, choice, of="compare"))
     if options.effect != "d_z":
-        return f"effect={options.effect!r} needs all values"
+        return Phrase("{compare.effect=} needs all values", effect=options.effect)
     results = {name: e for name, (e,) in runs.items()}
     n_rows = max(len(e.per_case) for e in results.values())
     resamples = options.correction == "max-t" or {options.test, options.interval_method} - _BY_FORMULA

@@ -17,7 +17,7 @@ from recsys.comparison.implementations import Answer, Function, Refusal, answers
 from recsys.comparison.standard import TOLERANCE, VERSION, Vector, standard_metrics, vectors
 from recsys.conventions.decisions import DECISIONS
 from recsys.display.tabled import Tabled
-from recsys.errors import InputError, UnknownNameError, verb
+from recsys.errors import InputError, Phrase, UnknownNameError, verb
 from recsys.metrics.registry import lookup, lookup_rating, split_names
 from recsys.records.checks import check_choices, one_or_several
 
@@ -122,7 +122,7 @@ class Conformance(Tabled):
         if wrong:
             notes.append("not as the standard says: " + ", ".join(wrong))
         if len(wrong) > 1 and wrong[0].startswith("default "):
-            notes.append("every decision builds on the default: begin with decisions=[]")
+            notes.append(Phrase("every decision builds on the default: begin with {conform.decisions=[]}"))
         smallest = self.smallest_failure
         if smallest is not None:
             shown = smallest.to_dict()

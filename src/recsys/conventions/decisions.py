@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from recsys.errors import ConventionError, UnknownNameError
+from recsys.errors import ConventionError, Fix, Phrase, UnknownNameError
 from recsys.records.json_values import json_value
 
 DECISIONS: dict[str, dict[str, str]] = {
@@ -171,7 +171,7 @@ class Conventions:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float) or not -1e300 < value < 1e300:
                 raise ConventionError(
-                    f"{name}={value!r} is not a finite number.", hint=f"Pass a number, or None for {name}."
+                    Phrase("{} is not a finite number.", Fix(name, value)), hint="Pass a number, or none."
                 )
             object.__setattr__(self, name, float(value))
         per_metric: Any = self.per_metric
@@ -330,7 +330,7 @@ def _gain_table(gain: Any) -> tuple[tuple[float, float], ...]:
             pairs = tuple(sorted((float(g), float(v)) for g, v in dict(gain).items()))
     if not pairs or not all(0 <= v < math.inf for _, v in pairs):
         raise ConventionError(
-            f"gain={gain!r} must map each grade to a finite gain of at least 0.",
+            Phrase("{gain=} must map each grade to a finite gain of at least 0.", gain=gain),
             hint="Pass a name, a function of the grades, or a dict such as {1: 1, 2: 3}.",
         )
     return pairs
@@ -345,7 +345,7 @@ def _place_weights(discount: Any) -> tuple[float, ...]:
             weights = tuple(float(w) for w in discount)
     if not weights or not all(0 <= w < math.inf for w in weights):
         raise ConventionError(
-            f"discount={discount!r} must be a name, a function of the place, or weights of places 1, 2, …",
+            Phrase("{} must be a name, a function or weights of places 1, 2, …", Fix("discount", discount)),
             hint="Weights are finite and at least 0, such as (1, 0.5, 0.25).",
         )
     return weights

@@ -11,13 +11,14 @@ They would also be a second layout besides that of `repr`, which must not wait f
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import zip_longest
 from typing import NamedTuple
 
 from recsys.display.cells import VERDICTS, Columns, format_cell, is_numeric, printable, verdict_colours
+from recsys.errors import Face, worded
 
 # Where a cell may break its line: at blanks, after a slash, bar or underscore; an interval, a p-value and an
 # effect with its name stay together.
@@ -27,24 +28,24 @@ _NARROWEST = 8  # what a column of text is left with, however many there are
 
 
 class _Screen(NamedTuple):
-    """How wide printed lines may be (None: as wide as they are), colours, and the wording of notes."""
+    """How wide printed lines may be (None: as wide as they are), colours, and the words of fixes in notes."""
 
     width: int | None = None
     colour: bool = False
-    wording: Callable[[str], str] = str
+    face: Face = str
 
 
 _SCREEN = ContextVar("_SCREEN", default=_Screen())  # noqa: B039 - a tuple
 
 
 @contextmanager
-def fitted(width: int | None, *, colour: bool = False, wording: Callable[[str], str] = str) -> Iterator[None]:
+def fitted(width: int | None, *, colour: bool = False, face: Face = str) -> Iterator[None]:
     """Within it, printed tables and the notes below them are at most so wide; None: as wide as they are.
 
     Args:
         width: in columns of a terminal.
         colour: whether verdicts are coloured by escape sequences.
-        wording: what is made of each note.
+        face: how notes word their fixes.
 
     >>> with fitted(24):
     ...     print(text_table({"model": ["a", "b"], "said": ["a rather long verdict", "short"]}))
@@ -54,7 +55,7 @@ def fitted(width: int | None, *, colour: bool = False, wording: Callable[[str], 
            verdict
     b      short
     """
-    token = _SCREEN.set(_Screen(width, colour, wording))
+    token = _SCREEN.set(_Screen(width, colour, face))
     try:
         yield
     finally:
@@ -68,9 +69,9 @@ def text_page(columns: Columns, notes: Iterable[object], *, sections: Sequence[s
 
 def note_text(note: object, *, indent: str = "", width: int | None = None) -> str:
     """A note as lines of at most this width, and that of the screen; what goes on is indented further."""
-    limit, _, wording = _SCREEN.get()
+    limit, _, face = _SCREEN.get()
     limit = width if limit is None else limit if width is None else min(limit, width)
-    lines = [indent + printable(line) for line in wording(str(note)).split("\n")]
+    lines = [indent + printable(line) for line in worded(str(note), face).split("\n")]
     if limit is not None:
         broken = [_break_line(line, limit, _WORD, indent=f"{indent}  ") for line in lines]
         lines = [part for parts in broken for part in parts]

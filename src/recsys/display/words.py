@@ -14,6 +14,8 @@ from recsys.display.number_words import plural
 if TYPE_CHECKING:
     from recsys.records.facts import Note
 
+from recsys.errors import Fix, Phrase
+
 _SO = {
     "rough": "the interval is rough",
     "too_narrow": "the interval is too narrow if rare values are missing from the sample",
@@ -25,7 +27,7 @@ _SO = {
     "unlike_users": "the interval allows for users unlike those seen",
     "unknown": "nothing says how far it may vary",
 }  # what follows from a fact: the value "so" of a note
-PLAN_LOOKS = "Plan all looks from the first on (looks=)."
+PLAN_LOOKS = Phrase("Plan all looks from the first on ({gate.looks=}).")
 _UNSEEN = "the interval allows for values not seen"
 _TAILS_OF_TESTS = (
     "; if large values are rarer for one model than for the other, every test rejects too often, sign flips "
@@ -228,7 +230,9 @@ NOTES: dict[str, str | Callable[..., str]] = {
     ),
     "fold_variance": "variance inflated by n_test / n_train = {ratio:.3g}",
     "few_differ_in_runs": "too few users differ for a test over runs",
-    "users_only": "{option}={value!r} is for users alone; several runs use a t-test over both",
+    "users_only": lambda option, value: Phrase(
+        "{} is for users alone; several runs use a t-test over both", Fix(option, value, of="compare")
+    ),
     "folds_only": "test_over_train is for folds; these runs share their users",
     "single_run": "one side has a single run: if its training draws, the spread of that is not counted",
     # covariates and strata
@@ -240,9 +244,10 @@ NOTES: dict[str, str | Callable[..., str]] = {
     ),
     "shares_given": "{what}: the difference with the shares given",
     "table_users": _table_users,
-    "same_users": (
-        "{what} at these users' {of}: holds for users with the same {of}, not for users at large, for whom "
-        "nothing is saved (give a table of more users than were evaluated, or {option}=)"
+    "same_users": lambda what, of, option: (
+        f"{what} at these users' {of}: holds for users with the same {of}, not for users at large, for whom "
+        "nothing is saved (give a table of more users than were evaluated, or "
+        + Phrase("{})", Fix(option, of="compare"))
     ),
     "idle_covariates": lambda n, names: (
         f"{n} of {len(names)} covariates ({', '.join(names)}) do not vary, or follow from others or from "
@@ -268,8 +273,10 @@ NOTES: dict[str, str | Callable[..., str]] = {
         f"{' and '.join(models)} stopped early, and the bounds take the number of users for fixed beforehand"
     ),
     "not_compared": "not compared: {metric}, {why}",
-    "empty_margin": "{option}={margin:g} asks nothing of {metric}: {why}",
-    "unplanned_look": lambda **facts: f"{look_words(**facts)}. {PLAN_LOOKS}",
+    "empty_margin": lambda option, margin, metric, why: Phrase(
+        "{} asks nothing of {}: {}", Fix(option, margin, of="compare"), metric, why
+    ),
+    "unplanned_look": lambda **facts: f"{look_words(**facts)}. " + PLAN_LOOKS,
     "narrow_margin": lambda limit, n, needed: (
         f"{limit} is too narrow a margin for {plural(n, 'user')}: even identical lists need {needed:,}"
     ),
@@ -285,7 +292,7 @@ def sentence(code: str, values: Mapping[str, Any]) -> str:
     words = NOTES.get(code, "{text}")
     if isinstance(values.get("so"), str):
         values = {**values, "so": _SO.get(values["so"], values["so"])}
-    return words.format(**values) if isinstance(words, str) else words(**values)
+    return Phrase(words, **values) if isinstance(words, str) else words(**values)
 
 
 def merged(notes: Iterable[Note], *, together: bool = False) -> list[str]:
@@ -301,9 +308,11 @@ def merged(notes: Iterable[Note], *, together: bool = False) -> list[str]:
         own.update({} if note.subject is None else {note.subject: None})
     lines = [(", ".join(names), text) for text, names in subjects.items()]
     if together:
-        about = {names: "; ".join(text for other, text in lines if other == names) for names, _ in lines}
+        about: dict[str, str] = {}
+        for names, text in lines:
+            about[names] = about[names] + "; " + text if names in about else text
         lines = [line for line in lines if not line[0]] + [line for line in about.items() if line[0]]
-    return [f"{names}: {text}" if names else text for names, text in lines]
+    return [f"{names}: " + text if names else text for names, text in lines]
 
 
 # The word that the sentence of a verdict begins with.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from recsys.errors import InputError
+from recsys.errors import InputError, Phrase
 from recsys.kernels.keyed_random import Keys, id_keys, mix_bits, pair_keys, text_keys
 from recsys.records.arrays import Ids, Interactions, Lists, Partial
 
@@ -169,10 +169,10 @@ class Asked:
             found["items"] = Aspect(
                 "", (self.catalogue,), f"ranks a catalogue of {self.catalogue.rows:,} items"
             )
-            words = f"{kind} {what} ({f'{n_seen:,} pairs in' if n_seen else 'no'} seen=)"
+            words = f"{kind} {what} ({f'{n_seen:,} pairs in' if n_seen else 'no'} " + Phrase("{seen=})")
             found["seen"] = Aspect(kind, (self.seen,) if n_seen else (), words)
         if self.train is not None:
-            found["train"] = Aspect("", (self.train,), f"has {self.train.rows:,} pairs in train=")
+            found["train"] = Aspect("", (self.train,), Phrase("has {:,} pairs in {train=}", self.train.rows))
         given = [name for name in ("case_weights", "item_weights") if getattr(self, name) is not None]
         words = f"weighs by {' and '.join(given) or 'nothing'}"
         return found | {"weights": Aspect(words, (self.item_weights,), words)}
@@ -220,7 +220,8 @@ def refuse_other_question(first: Asked | None, second: Asked | None, names: tupl
     for difference in differences(first, second, names).values():
         if difference.refused:
             raise InputError(
-                f"the results answer different questions: {difference.sentence}.",
-                hint="Evaluate both with the same seen=, eligible= and exclude=; recsys.compare takes them "
-                "as they are.",
+                "the results answer different questions: " + difference.sentence + ".",
+                hint=Phrase(
+                    "Evaluate both with the same {seen=}, {eligible=} and {exclude=}, or use {compare()}."
+                ),
             )

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
-from recsys.errors import ConventionError, InputError, TieWarning, verb, warn
+from recsys.errors import ConventionError, InputError, Phrase, TieWarning, verb, warn
 from recsys.evaluation.asked import SAMPLED, Asked, Content
 from recsys.evaluation.engine import measure, ties_matter
 from recsys.evaluation.results import Evaluation
@@ -102,8 +102,8 @@ def evaluate_counted(
         warn(
             TieWarning,
             f"{tied:,} of {len(counted.tied):,} positives ({tied / len(counted.tied):.1%}) have the same "
-            f"score as a negative; they count by the rule ties={conventions.ties!r}. "
-            "ties='best' and ties='worst' give the range.",
+            f"score as a negative; they count by the rule "
+            + Phrase("{ties=}. {ties='best'} and {ties='worst'} give the range.", ties=conventions.ties),
         )
     largest = int(counted.n_candidates.max(initial=0))
     smallest = int(counted.n_candidates.min(initial=largest))
@@ -113,7 +113,7 @@ def evaluate_counted(
     def run(under: Conventions) -> Evaluation:
         if any(request.conventions(under).judged_only == "yes" for request in requests):
             raise ConventionError(
-                "nobody judged the negatives, so judged_only='yes' would leave every positive first.",
+                Phrase("negatives are not judged, so {judged_only='yes'} would leave every positive first."),
                 hint="Leave out judged_only.",
             )
         partial = measure(counted, requests, under, Context(complete=True))

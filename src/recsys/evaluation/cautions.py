@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from recsys.errors import InputError
+from recsys.errors import InputError, Phrase
 from recsys.evaluation.asked import differences
 from recsys.ranks.ranked_truth import in_history
 from recsys.ranks.sources import Factors, UsersByItems
@@ -288,7 +288,8 @@ def ids_are_not_rows(question: Question) -> str | None:
             parts.append(f"{rows.what} ids cover {share} but never row 0")
     if not parts:
         return None
-    return f"{' and '.join(parts)}: if they count from 1 every row is one off: set user_ids= and item_ids="
+    advice = Phrase("give it {Factors.user_ids=} and {Factors.item_ids=}")
+    return f"{' and '.join(parts)}: if they count from 1 every row is one off; " + advice
 
 
 @caution_rule("evaluation")
@@ -350,10 +351,8 @@ def relevant_from_unset(question: Question) -> str | None:
     high = values[np.searchsorted(values, 0.8 * values[-1])]
     share = np.count_nonzero(truth.grades >= high) / np.count_nonzero(truth.grades > 0)
     of = "" if column is None else f" of {column!r}"
-    return (
-        f"grades {values[0]:g} to {values[-1]:g}{of} all count as relevant; "
-        f"relevant_from={high:g} would leave {share:.0%} of them"
-    )
+    fewer = Phrase("{relevant_from=} would leave {:.0%} of them", share, relevant_from=float(f"{high:g}"))
+    return f"grades {values[0]:g} to {values[-1]:g}{of} all count as relevant; " + fewer
 
 
 def _look_like_stars(grades: Array) -> bool:
@@ -448,7 +447,8 @@ def few_ids_shared(question: Question) -> str | None:
                 one, other = pairs[0]
                 example = f"such as {one!r} and {other!r}"
                 if _FLOAT.fullmatch(one) or _FLOAT.fullmatch(other):
-                    parts.append(f"{what} ids are written as floats, {example}: read files with ids='int'")
+                    advice = Phrase("read files with {ids='int'}")
+                    parts.append(f"{what} ids are written as floats, {example}: " + advice)
                 else:
                     if one.strip() != other.strip():  # they look alike
                         example += f", which differ in their Unicode form ({one!a} and {other!a})"
@@ -763,9 +763,10 @@ def catalogues_differ(compared: Compared) -> str | None:
     if not named or len(set(sizes.values())) < 2:
         return None
     has = ", ".join(f"{name} {n:,}" for name, n in sizes.items())
+    advice = Phrase("evaluate all models with the same {catalogue=}")
     return (
         f"catalogues differ ({has} items), so that {', '.join(named)} would differ for the same lists; "
-        "evaluate all models with the same catalogue="
+        + advice
     )
 
 

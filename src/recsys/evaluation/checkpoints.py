@@ -21,7 +21,7 @@ from typing import Any, Self
 
 import recsys
 from recsys.conventions.decisions import Conventions
-from recsys.errors import FileError, InputError
+from recsys.errors import FileError, Fix, InputError, Phrase
 from recsys.evaluation.digests import digest
 from recsys.evaluation.pieces import PieceResult, join_pieces, refuse_summaries, written_result
 from recsys.evaluation.result_files import fingerprint
@@ -66,16 +66,16 @@ class Storage:
                 raise InputError(f"{name}={path!r} is not a path.", hint=f"Write {name}='folder'.")
             if path is not None and memory is None:
                 raise InputError(
-                    f"{name}= is for an evaluation beyond memory, and memory= is not given.",
-                    hint=f"Write memory='2GB', {name}={str(path)!r}.",
+                    Phrase("{} is for an evaluation beyond memory, and {memory=} is not given.", Fix(name)),
+                    hint=Phrase("Write {memory='2GB'}, {}.", Fix(name, str(path))),
                 )
         of_rows, of_pieces = (None if path is None else Path(path) for path in folders.values())
         if of_rows is not None and of_pieces is not None:
             places = of_rows.resolve(), of_pieces.resolve()
             if any(one.is_relative_to(other) for one, other in (places, places[::-1])):
                 raise InputError(
-                    f"per_user={str(of_rows)!r} and checkpoint={str(of_pieces)!r} are one folder, or one is "
-                    "inside the other, and the folder of the checkpoint is removed at the end.",
+                    Phrase("{per_user=} and {checkpoint=} ", per_user=str(of_rows), checkpoint=str(of_pieces))
+                    + "are one folder, or one is inside the other, and that of the checkpoint is removed.",
                     hint="Name two folders, neither inside the other.",
                 )
         return cls(parse_memory(memory), of_rows, of_pieces, held_before)
@@ -86,9 +86,10 @@ class Storage:
         if self.memory < grown + needed:
             enough = format_memory(grown + needed)
             raise InputError(
-                f"memory={format_memory(self.memory)!r} is too little: {what} needs {enough} on top of "
-                f"what the process held before, and has taken {format_memory(grown)} of it already.",
-                hint=f"Write memory={enough!r}.",
+                Phrase("{memory=} is too little: ", memory=format_memory(self.memory))
+                + f"{what} needs {enough} on top of what the process held before, and has taken "
+                f"{format_memory(grown)} of it already.",
+                hint=Phrase("Write {memory=}.", memory=enough),
             )
         return self.memory - grown
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from recsys.errors import InputError
+from recsys.errors import InputError, Phrase
 from recsys.inputs.containers import as_array
 from recsys.inputs.frames import as_frame
 from recsys.ranks.sources.source import IdRows
@@ -42,7 +42,7 @@ def digest(value: Any) -> str:
     except RecursionError as error:
         raise InputError(
             f"a {type(value).__name__} cannot be told from others, so there is no checkpoint of it.",
-            hint="Leave out checkpoint=, or pass arrays, tables or files.",
+            hint=Phrase("Leave out {checkpoint=}, or pass arrays, tables or files."),
         ) from error
     return content.hexdigest()
 

@@ -18,10 +18,12 @@ from recsys.conventions.decisions import Conventions
 from recsys.errors import (
     ConventionError,
     DuplicateError,
+    Fix,
     InputError,
     MergeError,
     NoRowsError,
     OutOfBoundsError,
+    Phrase,
     TieWarning,
     warn,
 )
@@ -73,14 +75,14 @@ def measure(
         if rules.ties == "expected" and metric.ties == "refuse" and readings.ranked(rules).has_ties:
             raise ConventionError(
                 f"{metric.name} has no expectation over tied scores here.",
-                hint="Use ties='best' or ties='worst'.",
+                hint=Phrase("Use {ties='best'} or {ties='worst'}."),
             )
         no_order = metric.tie_order == "unknown" and metric.population != "listed"
         if rules.ties in _ORDERS_OF_A_METRIC and no_order and readings.ranked(rules).has_ties:
             raise ConventionError(
                 f"nothing is known of how the order of equal scores moves {metric.name}, so it has no "
                 f"{rules.ties} one.",
-                hint=f"Use ties='by_id', or per_metric={{'{metric.name}': {{'ties': 'by_id'}}}}.",
+                hint=Phrase("Use {ties='by_id'}, or {per_metric=} for {} alone.", metric.name),
             )
         if judged.item_weights is not None and not metric.weighted and "lists" not in metric.needs:
             raise ConventionError(
@@ -196,7 +198,7 @@ def apply_case_rules(
         if mask is not None and getattr(rules, rule) == "error":
             raise InputError(
                 f"user {judged.cases.name(np.argmax(mask))!r} has no {what} ({int(mask.sum())} such users).",
-                hint=f"Drop them, or set {rule}='skip'.",
+                hint=Phrase("Drop them, or use {}.", Fix(rule, "skip")),
             )
     out = values
     if no_list is not None and metric.empty is not None:
@@ -231,7 +233,7 @@ def _check_range(request: Request, values: Float, judged: RankedTruth, *, repeat
             raise DuplicateError(
                 f"{finding}: the list repeats an item and these conventions count it each time.",
                 table="lists",
-                hint="Drop the repeats, or use duplicates='first'.",
+                hint=Phrase("Drop the repeats, or use {duplicates='first'}."),
             )
         raise OutOfBoundsError(f"{finding}.", hint="Please report this: it is a defect of the metric.")
     return np.clip(values, low, high)
@@ -553,6 +555,7 @@ def warn_of_ties(counts: Mapping[str, int], conventions: Conventions) -> None:
         warn(
             TieWarning,
             f"{undecided:,} of {found:,} judged items found ({undecided / found:.1%}) share their score "
-            f"with another item, so the result depends on how ties are ordered (here: {conventions.ties})"
-            ". ties='expected' gives the mean over all orders, ties='best' and ties='worst' the range.",
+            f"with another item, so the result depends on how ties are ordered (here: {conventions.ties}). "
+            + Phrase("{ties='expected'} gives the mean over all orders, ")
+            + Phrase("{ties='best'} and {ties='worst'} the range."),
         )

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
-from recsys.errors import InputError, NotDefinedError, OutOfBoundsError
+from recsys.errors import InputError, NotDefinedError, OutOfBoundsError, Phrase
 from recsys.metrics import CatalogueReading
 from recsys.metrics.catalogue import check_weight, place_weights
 from recsys.metrics.readings import Reading
@@ -205,7 +205,7 @@ def catalogue_value(
             f"{len(reading.shown):,} items were shown, and the catalogue is said to hold "
             f"{reading.n_items:,}.",
             table="catalogue",
-            hint="Pass catalogue= with all item ids, or their right number.",
+            hint=Phrase("Pass {catalogue=} with all item ids, or their right number."),
         )
     value = float(request.metric.body(reading, request.k, rules, **request.own_params))  # type: ignore[arg-type]
     low, high = request.metric.bounds

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
-from recsys.errors import InputError, NotDefinedError, UnknownNameError, came_as
+from recsys.errors import InputError, NotDefinedError, Phrase, UnknownNameError, came_as
 from recsys.evaluation.engine import exposures, measure, summarise
 from recsys.evaluation.options import look_up
 from recsys.inputs.timestamps import to_seconds
@@ -157,11 +157,11 @@ def groups_from_name(by: str, context: Context) -> Groups:
     if holders:
         raise InputError(
             f"users and items both have a column {column!r}.",
-            hint=f"Write by='user:{column}' or 'item:{column}'.",
+            hint=Phrase("Write {by=} or 'item:{}'.", column, by=f"user:{column}"),
         )
     names = [f"{s}:{c}" for s, table in tables.items() for c in table.columns]
     raise UnknownNameError(
-        "group", by, [*_BUILT_IN_GROUPS, *names], hint="Pass users= or items= with such a column."
+        "group", by, [*_BUILT_IN_GROUPS, *names], hint=Phrase("Pass {users=} or {items=} with such a column.")
     )
 
 
@@ -208,7 +208,7 @@ def _item_age(context: Context, bins: float) -> Groups:
 
 def _require_train(context: Context) -> Any:
     if context.train is None:
-        raise NotDefinedError("these groups are made of what users had before.", hint="Pass train=.")
+        raise NotDefinedError("these groups are of what users had before.", hint=Phrase("Pass {train=}."))
     return context.train
 
 

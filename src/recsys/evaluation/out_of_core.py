@@ -28,6 +28,7 @@ from recsys.errors import (
     FloatIdWarning,
     InputError,
     MissingExtraError,
+    Phrase,
     RecsysError,
     RecsysWarning,
     TieWarning,
@@ -77,7 +78,7 @@ _LOCKED = {  # a query does nothing but read files of this machine, in their ord
 _SHARE_OF_DUCKDB, _SHARE_OF_PIECE = 0.4, 0.5
 # What a row takes while its piece is evaluated; text ids take more.
 _BYTES_PER_ROW, _BYTES_PER_TEXT_ROW = 80, 200
-_NO_ORDER = "Add a column such as rank, or leave out memory=."
+_NO_ORDER = Phrase("Add a column such as rank, or leave out {memory=}.")
 _FEW_SCANS = 6  # ranges; reading a file of columns so often costs less than writing its rows
 _SAMPLE_ROWS, _LARGE = 1 << 18, 1 << 24
 _NUMBER = "recsys_range"
@@ -241,7 +242,7 @@ def _connect(storage: Storage, spill: Path, threads: int | None, **more: bool) -
         import pyarrow  # noqa: F401, ICN001 - what DuckDB returns
         import scipy.sparse  # noqa: F401 - what sorts the rows of a piece
     except ImportError as error:
-        raise MissingExtraError("duckdb", "duckdb", "memory=, an evaluation beyond memory,") from error
+        raise MissingExtraError("duckdb", "duckdb", "an evaluation beyond memory") from error
     settings: dict[str, str | bool | int | float | list[str]] = {
         "memory_limit": f"{int(_SHARE_OF_DUCKDB * storage.left() / 1e6)}MB",
         "temp_directory": str(spill),
@@ -256,9 +257,9 @@ def _connect(storage: Storage, spill: Path, threads: int | None, **more: bool) -
             yield connection
     except duckdb.OutOfMemoryException as error:
         raise InputError(
-            f"DuckDB needs more than its part of memory={format_memory(storage.memory)!r}: "
-            f"{str(error).splitlines()[0]}",
-            hint=f"Write memory={format_memory(2 * storage.memory)!r}.",
+            Phrase("DuckDB needs more than its part of {memory=}: ", memory=format_memory(storage.memory))
+            + str(error).splitlines()[0],
+            hint=Phrase("Write {memory=}.", memory=format_memory(2 * storage.memory)),
         ) from error
     except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException) as error:
         raise InputError(f"DuckDB cannot run the query: {str(error).splitlines()[0]}") from error
@@ -321,7 +322,7 @@ class _Engine(NamedTuple):
                 f"{source.name} is {entry.name}, and beyond memory Parquet and CSV files are read, and "
                 "others with one row in a line.",
                 table=name,
-                hint="Leave out memory=, or write it as Parquet.",
+                hint=Phrase("Leave out {memory=}, or write it as Parquet."),
             )
         column_of, blocks = entry.read_blocks(source, options)
         refuse_no_order(name, column_of, _NO_ORDER)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
-from recsys.errors import ColumnError, InputError, NoRowsError, NotDefinedError, RecsysError
+from recsys.errors import ColumnError, InputError, NoRowsError, NotDefinedError, Phrase, RecsysError
 from recsys.evaluation.asked import Asked, join_asked
 from recsys.evaluation.cautions import CAUTIONS, Question, find_cautions
 from recsys.evaluation.engine import merge, without_rows
@@ -193,10 +193,11 @@ def _refuse_ties(ranking: Any) -> None:
         user = ranking.cases.name(int(np.searchsorted(ranking.indptr, tied[0], side="right")) - 1)
         item = ranking.items.name(ranking.codes[tied[0]])
         raise InputError(
-            f"user {user!r} has equal scores (item {item!r}), which ties='given' leaves in the order of the "
-            "rows, and beyond memory and on a cluster rows have none.",
+            f"user {user!r} has equal scores (item {item!r}), which "
+            + Phrase("{ties='given'} leaves in the order of the rows, and beyond memory and on a cluster ")
+            + "rows have none.",
             table="lists",
-            hint="Add a column such as rank, or pass conventions={'ties': 'by_id'} or {'ties': 'expected'}.",
+            hint=Phrase("Add a column such as rank, or choose {ties='by_id'} or {ties='expected'}."),
         )
 
 

@@ -27,7 +27,7 @@ import numpy as np
 
 import recsys
 from recsys.conventions.decisions import Conventions
-from recsys.errors import FileError, InputError
+from recsys.errors import FileError, Fix, InputError, Phrase
 from recsys.evaluation.asked import Asked
 from recsys.inputs.files import write_text
 from recsys.inputs.files.formats import read_text_file
@@ -326,6 +326,11 @@ def pack(value: Any) -> Any:
         return {"map": [[pack(key), pack(content)] for key, content in value.items()]}
     if isinstance(value, tuple | list):
         return {"tuple": [pack(content) for content in value]}
+    if isinstance(value, Phrase):
+        fixes = (
+            {k: v for k, v in vars(p).items() if v is not ...} for p in value.parts if isinstance(p, Fix)
+        )
+        return {"phrase": [part if isinstance(part, str) else next(fixes) for part in value.parts]}
     if isinstance(value, float) and not math.isfinite(value):
         return {"float": repr(value)}
     if value is None or isinstance(value, bool | int | float | str):
@@ -355,6 +360,9 @@ def unpack(value: Any) -> Any:
         if not isinstance(pairs, list) or not all(isinstance(p, list) and len(p) == 2 for p in pairs):
             raise FileError("a table of the result file is damaged.", hint=_DAMAGED)
         return {unpack(key): unpack(content) for key, content in pairs}
+    if "phrase" in known:
+        parts = [part if isinstance(part, str) else Fix(**part) for part in known["phrase"]]
+        return Phrase("{}" * len(parts), *parts)
     if "tuple" in known:
         return tuple(map(unpack, known["tuple"]))
     if "float" in known:

@@ -17,7 +17,7 @@ import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.display.tabled import Tabled
-from recsys.errors import InputError, MergeError, NoRowsError, NotDefinedError, RecsysError
+from recsys.errors import InputError, MergeError, NoRowsError, NotDefinedError, Phrase, RecsysError
 from recsys.evaluation.engine import is_aggregated, merge, summarise
 from recsys.evaluation.exposure import catalogue_value, exposure_by_group, exposure_key
 from recsys.evaluation.footnotes import footnotes_of
@@ -438,7 +438,7 @@ class Evaluation(Reported, Mapping[str, float]):
             if other.conventions != self.conventions:
                 raise MergeError(
                     f"the results have different conventions: {self.conventions} and {other.conventions}.",
-                    hint="recsys.explain(a, b) says what differs.",
+                    hint=Phrase("{explain()} says what differs."),
                 )
             if other.aggregate != self.aggregate:
                 raise MergeError(
@@ -655,7 +655,8 @@ class Evaluation(Reported, Mapping[str, float]):
         missing = [name for name in self.overall if name not in chosen]
         told = found.remarks()
         if missing:
-            told.append(f"the interval of {', '.join(missing)} takes longer: result.intervals() has it")
+            how = Phrase(" takes longer: {Evaluation.intervals()} gives it")
+            told.append(f"the interval of {', '.join(missing)}" + how)
         if without_rows:
             told.append(f"no interval of {', '.join(without_rows)}: the values per user were not kept")
         place = list(columns).index("value") + 1

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 
-from recsys.errors import ColumnError, FileError, InputError, needs_extra
+from recsys.errors import ColumnError, FileError, InputError, Phrase, needs_extra
 from recsys.evaluation.row_hashes import add_hashes, hash_rows, hash_table
 from recsys.inputs.files.atomic_folder import HiddenFolder, replaced_copies
 from recsys.inputs.files.atomic_write import write_errors_of, write_text
@@ -279,7 +279,7 @@ class RowFolder:
                 f" ({getattr(error.__cause__, 'strerror', None) or error}).",
                 hint=f"A process was stopped while it replaced the folder. Rename {copies[-1]} back."
                 if copies
-                else "Name a folder that evaluate wrote with per_user=.",
+                else Phrase("Name a folder that evaluate wrote with {per_user=}."),
             ) from error
         try:
             return cls(folder, json.loads(text))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from recsys.errors import IdTypeError
+from recsys.errors import IdTypeError, Phrase
 from recsys.evaluation.row_folders import ROWS_AT_ONCE, Piece, RowFolder
 
 
@@ -25,7 +25,7 @@ def rows_in_step(
     if len(set(kinds.values())) > 1:
         raise IdTypeError(
             f"ids are of different types, so none would match: {kinds}.",
-            hint="Evaluate all with ids='str'.",
+            hint=Phrase("Evaluate all with {ids='str'}."),
         )
     streams = {name: folder.ascending_pieces(metrics, rows=rows) for name, folder in folders.items()}
     waiting = {name: next(stream, None) for name, stream in streams.items()}

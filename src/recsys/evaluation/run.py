@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
-from recsys.errors import CutoffError, IdTypeError, InputError, UnknownNameError
+from recsys.errors import CutoffError, Fix, IdTypeError, InputError, Phrase, UnknownNameError
 from recsys.evaluation.asked import LISTS, Asked, case_keys
 from recsys.evaluation.engine import measure, warn_of_ties
 from recsys.evaluation.options import (
@@ -438,9 +438,8 @@ class CommonInputs:
                 "exclude= and eligible= choose candidates, and ready lists have none.", table="lists"
             )
         if not ready and options.catalogue is not None:
-            raise InputError(
-                "the items of the model are the catalogue.", hint="Leave out catalogue=, or use exclude=."
-            )
+            hint = Phrase("Leave out {catalogue=}, or use {exclude=}.")
+            raise InputError("the items of the model are the catalogue.", hint=hint)
         ranking_options = RankingOptions(
             seen=self._of_users("seen", seen),
             eligible=self._of_users("eligible", eligible),
@@ -456,7 +455,7 @@ class CommonInputs:
             try:
                 self.reference_model.check_ids(known, "truth")
             except InputError as error:
-                error.hint = "Give the reference its ids: recsys.from_model(model, user_ids=…, item_ids=…)."
+                error.hint = Phrase("Give the reference its ids: {Factors.user_ids=}, {Factors.item_ids=}.")
                 raise
         catalogue, n_items = self.catalogue
         histories = {"train": options.train, "seen": options.seen if seen is None else seen}
@@ -544,10 +543,11 @@ def _check_id_kind(data: _Data, table: str, ids: IdKind | None) -> _Data:
     for what, own in (("user", data.cases), ("item", data.items)):
         if ids in ("str", "int") and len(own) and own.kind != ids:
             raise IdTypeError(
-                f"ids={ids!r} is for files, and the {what} ids of data in memory are {own.kind}.",
+                Phrase("{ids=} is for files, and the ", ids=ids)
+                + f"{what} ids of data in memory are {own.kind}.",
                 table=table,
                 column=what,
-                hint=f"Convert them, for example with .astype({ids}), or leave out ids=.",
+                hint=Phrase("Convert them, for example with .astype({}), or leave out {ids=}.", ids),
             )
     return data
 
@@ -669,7 +669,7 @@ def apply_truth_rules(
             raise InputError(
                 f"{n_marked} judged items are {why}, {item!r} for one.",
                 table="truth",
-                hint=f"Use {name}='miss' or {name}='drop'.",
+                hint=Phrase("Use {} or {}.", Fix(name, "miss"), Fix(name, "drop")),
             )
         if rule == "drop" and n_marked:
             truth = truth.kept(~marks)

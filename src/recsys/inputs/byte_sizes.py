@@ -8,19 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from recsys.errors import InputError
+from recsys.errors import InputError, Phrase
 
 _UNITS = ("", "K", "M", "G", "T")
 _SIZE = re.compile(r"(\d+\.?\d*|\.\d+)\s*([KMGT]?)((?<=[KMGT])I)?B?", re.IGNORECASE | re.ASCII)
 _MOST = 1 << 62
 
 
-def parse_memory(size: Any, *, name: str = "memory") -> int:
+def parse_memory(size: Any) -> int:
     """Bytes of a size; KB, MB, GB, TB are powers of 1000, KiB, MiB, GiB, TiB of 1024.
 
     Args:
         size: text, or a whole number of bytes.
-        name: the keyword, as errors call it.
 
     >>> parse_memory("1.5GB"), parse_memory("512 MiB"), parse_memory(4096)
     (1500000000, 536870912, 4096)
@@ -33,8 +32,8 @@ def parse_memory(size: Any, *, name: str = "memory") -> int:
         n_bytes = int(size) if size == size // 1 else 0  # neither NaN nor infinity is
     if not 1 <= n_bytes <= _MOST:
         raise InputError(
-            f"{name}={size!r} is no size of memory.",
-            hint=f'Write {name}="1GB" or "512 MB", or a whole number of bytes.',
+            Phrase("{memory=} is not a size of memory.", memory=size),
+            hint=Phrase("Write {memory='1GB'} or 512MB, or a whole number of bytes."),
         )
     return int(n_bytes)
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from recsys import kernels
-from recsys.errors import ColumnError, InputError
+from recsys.errors import ColumnError, InputError, Phrase
 from recsys.inputs.ids import (
     encode,
     encode_categories,
@@ -121,7 +121,7 @@ def unnamed_score(name: str, table: str) -> ColumnError:
         f"no column was recognised as the score or the rank, and {name!r} holds numbers.",
         table=table,
         column=name,
-        hint=f"Say columns={{'score': {name!r}}}, or leave the column out to keep the rows' order.",
+        hint=Phrase("Say {columns=}, or leave the column out to keep the order.", columns={"score": name}),
     )
 
 
@@ -226,12 +226,12 @@ def missing_column_hint(names: list[str], role: str, value: str) -> str:
     """
     known = f"The columns are: {', '.join(names)}."
     if not names or not all(map(_NUMBER.fullmatch, names)):
-        return f"{known} Say which: columns={{{role!r}: ...}}."
+        return known + Phrase(" Say which: {columns=}.", columns={role: ...})
     header = ["user", "item", value][: len(names)] + ["…"] * (len(names) > 3)
     return (
         f"{known} These are numbers, so the header line seems to be missing: write {','.join(header)} above "
-        "the first line; or, if no file has such a line, read all with format='ratings', which takes the "
-        f"columns as user, item and {value}."
+        "the first line; or, if no file has such a line, read all with "
+        + Phrase("{read_file.format='ratings'}, which takes the columns as user, item and {}.", value)
     )
 
 
@@ -243,7 +243,7 @@ def detect_columns(
         raise ColumnError(
             f"columns= came as {type(requested).__name__}.",
             table=table,
-            hint="Pass a dict: columns={'user': 'uid'}.",
+            hint=Phrase("Pass a dict: {columns.user='uid'}."),
         )
     if not all(isinstance(n, str) for n in names):
         raise ColumnError(
@@ -263,7 +263,7 @@ def detect_columns(
         raise ColumnError(
             f"columns= names {requested[no_name[0]]!r} as the {no_name[0]}, which is no text.",
             table=table,
-            hint="Pass the name of a column: columns={'user': 'uid'}.",
+            hint=Phrase("Pass the name of a column: {columns.user='uid'}."),
         )
     column_of: dict[str, str] = {}
     for role in roles:
@@ -307,7 +307,7 @@ def _detect(names: list[str], role: str, requested: Mapping[str, str], table: st
             f"the columns {', '.join(map(repr, matches))} could all be the {role}.",
             table=table,
             column=role,
-            hint=f"Say which: columns={{{role!r}: {matches[0]!r}}}.",
+            hint=Phrase("Say which: {columns=}.", columns={role: matches[0]}),
         )
     return matches[0] if matches else None
 

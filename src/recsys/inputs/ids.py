@@ -14,7 +14,7 @@ from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
 
-from recsys.errors import FloatIdWarning, IdTypeError, InputError, warn
+from recsys.errors import FloatIdWarning, IdTypeError, InputError, Phrase, warn
 from recsys.kernels import code_strings
 from recsys.records.arrays import MAX_IDS, Array, Bool, Codes, Ids, cached_property
 
@@ -27,7 +27,7 @@ IdKind = Literal["str", "int", "auto"]
 ID_KINDS = get_args(IdKind)
 _INTEGER = re.compile(r"([+-]?[0-9]{1,19})(\.0+)?")  # 7, 007 and what floats are written as: 7.0
 _CANONICAL_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
-_AS_TEXT_HINT = "Read the ids as text: ids='str'."
+_AS_TEXT_HINT = Phrase("Read the ids as text: {ids='str'}.")
 _ID_TYPES_HINT = "Ids are whole numbers or strings; convert the column, for example with .astype(str)."
 
 
@@ -219,24 +219,23 @@ def ids_of_texts(texts: Iterable[str], kind: IdKind | None, place: str, what: st
     return ids.values[codes]
 
 
-def differing_ids_hint(one: Ids, other: Ids, what: str) -> str:
+def differing_ids_hint(first: Ids, second: Ids, what: str) -> str:
     """What to do about two sides that have no id in common.
 
     >>> differing_ids_hint(Ids(np.array(["1.0"], dtype=object)), Ids(np.array(["1"], dtype=object)), "user")
     "As whole numbers '1.0' and '1' are the same user: read both files with ids='int', or convert the ids."
     """
     texts: list[dict[int, str]] = []
-    for side in (one, other):
+    for side in (first, second):
         ids = side.values.tolist() if side.kind == "str" else []
         matches = [_INTEGER.fullmatch(text) for text in ids]
         texts.append({int(match[1]): match[0] for match in matches if match})
     number = min(texts[0].keys() & texts[1].keys(), default=None)
     if number is None:
         return f"Check that both sides use the same {what} ids."
-    return (
-        f"As whole numbers {texts[0][number]!r} and {texts[1][number]!r} are the same {what}: read both "
-        "files with ids='int', or convert the ids."
-    )
+    one, other = texts[0][number], texts[1][number]
+    advice = Phrase("read both files with {ids='int'}, or convert the ids.")
+    return f"As whole numbers {one!r} and {other!r} are the same {what}: " + advice
 
 
 def refuse_damaged_arrow(values: Any, *, table: str, column: str) -> None:

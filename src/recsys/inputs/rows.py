@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from recsys import kernels
-from recsys.errors import DuplicateError, InputError
+from recsys.errors import DuplicateError, InputError, Phrase
 from recsys.inputs.ids import object_array
 from recsys.records.arrays import Array, Codes, Float, Ids, Int, Interactions, Lists, cached_property
 
@@ -22,6 +22,7 @@ _SMALL = 1 << 15  # rows; a plain sort is fast enough for them
 _MANY_ROWS, _MANY_PAIRS = 1 << 20, 1 << 18
 _FLOAT_INT_LIMIT = 2.0**53  # floats from here on are not exact integers
 _NO_NEGATIVES = "Grades start at 0 (judged, not relevant); shift them, or drop such rows."
+_AS_UNJUDGED = Phrase(" {negative_grades='unjudged'} reads them as trec_eval does.")
 WHOLE_NUMBER = re.compile(r"\s*[+-]?[0-9]+\s*")
 
 
@@ -139,8 +140,7 @@ def refuse_negative_grades(data: Interactions, table: str) -> None:
             "negative.",
             table=table,
             column="grade",
-            hint=_NO_NEGATIVES
-            + (" negative_grades='unjudged' reads them as trec_eval does." if table == "truth" else ""),
+            hint=_NO_NEGATIVES + (_AS_UNJUDGED if table == "truth" else ""),
         )
 
 
@@ -205,7 +205,7 @@ def finite_numbers(values: Array, rows: Rows, column: str) -> Float:
             f"the {column} column holds {values.dtype} values that are not numbers.",
             table=rows.table,
             column=column,
-            hint=f"Convert it to numbers, or name another column with columns={{{column!r}: ...}}.",
+            hint=Phrase("Convert it to numbers, or name another column: {columns=}.", columns={column: ...}),
         )
         if values.dtype.kind in "mMcV":  # NumPy would turn dates into numbers, missing ones too
             raise refusal
@@ -326,7 +326,7 @@ def _items_by_rank(rows: Rows, rank: Array) -> tuple[Codes, Int | None, dict[str
             table=rows.table,
             column="rank",
             row=row,
-            hint="Give each item its own rank, or pass scores instead and choose ties=.",
+            hint=Phrase("Give each item its own rank, or pass scores instead and choose {ties=}."),
         )
     highest_rank = np.zeros(len(rows.cases), dtype=np.int64)
     np.maximum.at(highest_rank, rows.case, place)

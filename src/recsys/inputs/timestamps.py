@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from recsys.errors import ColumnError, InputError, SplitError
+from recsys.errors import ColumnError, Fix, InputError, Phrase, SplitError
 from recsys.inputs.ids import refuse_masked
 from recsys.records.arrays import Array, Bool, Float
 
@@ -44,16 +44,15 @@ class Clock:
 
     def at(self, border: Any, *, what: str = "at") -> int | float:
         """A border in the unit of this clock, rounded up to the next whole number."""
+        came, hint = Fix(what, border, of="split"), Phrase("Pass {}.", Fix(what, "2026-01-31", of="split"))
         if _is_number(border):
             if self.kind != "number":
-                raise SplitError(
-                    f"{what}={border!r} is a number, the times are dates.", hint=f"Pass {what}='2026-01-31'."
-                )
+                raise SplitError(Phrase("{} is a number, the times are dates.", came), hint=hint)
             return int(border) if isinstance(border, int | np.integer) else float(border)
         if self.tick is None:
             raise SplitError(
-                f"{what}={border!r} is a date, the times are numbers.",
-                hint=f"Pass {what}= as such a number, or say what they count since 1970: unit='s', 'ms', ….",
+                Phrase("{} is a date, the times are numbers.", came),
+                hint=Phrase("Pass a number, or what they count since 1970: {split.unit='s'} (ms, us, ns)."),
             )
         import pandas as pd
 
@@ -62,12 +61,12 @@ class Clock:
         except (ValueError, TypeError):
             timestamp = pd.NaT
         if timestamp is pd.NaT:
-            raise SplitError(f"{what}={border!r} is no date.", hint=f"Pass {what}='2026-01-31'.")
+            raise SplitError(Phrase("{} is not a date.", came), hint=hint)
         zoned = timestamp.tzinfo is not None
         if self.kind != "number" and zoned != (self.kind == "zoned"):
             has, have = ("a", "none") if zoned else ("no", "one")
             raise SplitError(
-                f"{what}={border!r} has {has} time zone and the times have {have}.",
+                Phrase("{} has {} time zone and the times have {}.", came, has, have),
                 hint="Write both the same way; '2026-01-31T00:00:00+00:00' has a time zone.",
             )
         date = timestamp.tz_convert(None) if zoned else timestamp
@@ -77,17 +76,16 @@ class Clock:
 
     def length(self, length: Any, *, what: str) -> int | float:
         """A length of time in the unit of this clock; `what` is the parameter that errors name."""
+        came, hint = Fix(what, length, of="split"), Phrase("Pass {}.", Fix(what, "7d", of="split"))
         if _is_number(length):
             if self.kind != "number":
-                raise SplitError(
-                    f"{what}={length!r} is a number, the times are dates.", hint=f"Pass {what}='7d'."
-                )
+                raise SplitError(Phrase("{} is a number, the times are dates.", came), hint=hint)
             span: int | float = int(length) if isinstance(length, int | np.integer) else float(length)
         else:
             if self.tick is None:
                 raise SplitError(
-                    f"{what}={length!r} is a length of time, the times are plain numbers.",
-                    hint=f"Pass {what}= as such a number, or say what they count: unit='s' (or ms, us, ns).",
+                    Phrase("{} is a length of time, the times are plain numbers.", came),
+                    hint=Phrase("Pass a number, or what they count: {split.unit='s'} (ms, us, ns)."),
                 )
             match = _LENGTH_TEXT.fullmatch(length) if isinstance(length, str) else None
             if match is not None:
@@ -98,15 +96,10 @@ class Clock:
                 try:
                     nanoseconds = int(pd.Timedelta(length).value)
                 except (ValueError, TypeError, OverflowError) as error:
-                    raise SplitError(
-                        f"{what}={length!r} is no length of time.", hint=f"Pass {what}='7d'."
-                    ) from error
+                    raise SplitError(Phrase("{} is not a length of time.", came), hint=hint) from error
             span = nanoseconds // self.tick
         if not 0 < span < int(_INT64.max):
-            raise SplitError(
-                f"{what}={length!r} is not a positive length of time of 64 bits.",
-                hint=f"Pass {what}='7d'.",
-            )
+            raise SplitError(Phrase("{} is not a positive length of time of 64 bits.", came), hint=hint)
         return span
 
     def shown(self, value: Any) -> str:
@@ -141,7 +134,9 @@ class Clock:
 def read_times(column: Any, name: str, *, unit: str | None = None) -> Clock:
     """Read a column of times, a narwhals series or an array; `unit` is that of numbers."""
     if unit is not None and unit not in UNITS:
-        raise SplitError(f"unit={unit!r} is not a unit of time.", hint=f"Units are {', '.join(UNITS)}.")
+        raise SplitError(
+            Phrase("{split.unit=} is not a unit of time.", unit=unit), hint=f"Units are {', '.join(UNITS)}."
+        )
     if isinstance(column, np.ndarray):
         refuse_masked(column, table="data")
         clock = _array_clock(np.asarray(column), name)

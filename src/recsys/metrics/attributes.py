@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.errors import ColumnError, InputError, NotDefinedError, RecsysWarning, came_as, warn
+from recsys.errors import ColumnError, InputError, NotDefinedError, Phrase, RecsysWarning, came_as, warn
 from recsys.inputs import read_interactions, read_lists
 from recsys.inputs.containers import as_array
 from recsys.inputs.ids import (
@@ -277,7 +277,7 @@ def read_intents(data: Any) -> Table | str:
         raise InputError(
             f"intents came as {type(data).__name__}.",
             table="intents",
-            hint="Pass the name of a column of items=, or {user: {item: [intents]}}.",
+            hint=Phrase("Pass the name of a column of {items=}, or {{user: {{item: [intents]}}}}."),
         )
     pairs = [(u, i, "|".join(parse_labels(cell))) for u, row in data.items() for i, cell in row.items()]
     users = ids_from_sequence([p[0] for p in pairs], table="intents", column="user")
@@ -347,7 +347,7 @@ class ItemFacts:
             NotDefinedError: there is no train=.
         """
         if self.context.train is None:
-            raise NotDefinedError("nothing says what the users had before.", hint="Pass train=.")
+            raise NotDefinedError("nothing says what the users had before.", hint=Phrase("Pass {train=}."))
         return self.context.train
 
     @cached_property
@@ -374,9 +374,10 @@ class ItemFacts:
         if users is not None:
             return float(users)
         if self.context.train is None:
+            hint = Phrase("Write {}(users=1000), or pass {train=} instead.", metric)
             raise NotDefinedError(
                 "popularity= does not say how many users it was counted over.",
-                hint=f"Write {metric}(users=1000), or pass train= instead." if metric else "Pass train=.",
+                hint=hint if metric else Phrase("Pass {train=}."),
             )
         return float((self.context.train.sizes > 0).sum())
 
@@ -460,7 +461,7 @@ class ItemFacts:
         """The ids of items=, and the name and cells of a column: the only one where none is named."""
         table = self.context.items
         if table is None:
-            raise NotDefinedError("nothing is known about the items.", hint="Pass items=.")
+            raise NotDefinedError("nothing is known about the items.", hint=Phrase("Pass {items=}."))
         names = list(table.columns)
         name = names[0] if column is None and len(names) == 1 else column
         if name is None or name not in names:

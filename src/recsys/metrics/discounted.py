@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
-from recsys.errors import ConventionError
+from recsys.errors import ConventionError, Phrase
 from recsys.metrics.expectation import cascade
 from recsys.metrics.ranges import DataLimits, Range
 from recsys.metrics.readings import Reading, cut_at
@@ -102,8 +102,8 @@ def ndcg(h: Reading, k: int | None, c: Conventions) -> Float:
         longest = int(h.n_listed.max(initial=0)) if k is None else k
         if longest > _LONGEST_IDEAL or h.largest_gain(c.gain) > 1:
             raise ConventionError(
-                "ideal='k' assumes k hits of gain 1; here a gain is above 1 or k is in the millions.",
-                hint="Use gain='binary' with it, or ideal='reachable'.",
+                Phrase("{ideal='k'} assumes k hits of gain 1; a gain is above 1 or k is in the millions."),
+                hint=Phrase("Use {gain='binary'} with it, or {ideal='reachable'}."),
             )
         running = running_weights(c.discount, longest)
         best = running[h.n_listed if k is None else np.full(h.n_cases, k)]
@@ -210,7 +210,8 @@ def err(h: Reading, k: int | None, c: Conventions) -> Float:
     stop = gains("exp2", h.grade) / (gains("exp2", np.array([highest])) + 1)
     if (stop > 1).any():
         raise ConventionError(
-            f"a grade of {h.grade.max():g} lies above max_grade={highest:g}.", hint="Raise max_grade."
+            Phrase("a grade of {:g} is above {max_grade=}.", h.grade.max(), max_grade=highest),
+            hint="Raise max_grade.",
         )
     if h.tied is not None:
         return cascade(h, stop, k)

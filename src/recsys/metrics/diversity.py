@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
-from recsys.errors import ConventionError, InputError, NotDefinedError
+from recsys.errors import ConventionError, InputError, NotDefinedError, Phrase
 from recsys.metrics.attributes import row_norms, row_products, vector_rows
 from recsys.metrics.ranges import DataLimits, Range
 from recsys.metrics.readings import Entries, Reading
@@ -328,7 +328,8 @@ def profile_entries(h: Reading, *, units: bool = False, of_items: bool = False) 
         case = np.flatnonzero(rows >= 0)
         return WeightedRows(users.matrix, case, rows[case])
     if train is None or h.context.embeddings is None:
-        raise NotDefinedError("nothing says what the users are like.", hint="Pass profiles= or train=.")
+        hint = Phrase("Pass {profiles=} or {train=}.")
+        raise NotDefinedError("nothing says what the users are like.", hint=hint)
     case, at = entries_of_cases(train, h.list_context.users)
     row = vector_rows(h.context.embeddings, train.items, what="item")[train.codes[at]]
     case, row, at = case[row >= 0], row[row >= 0], at[row >= 0]

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
-from recsys.errors import ConventionError, NotDefinedError
+from recsys.errors import ConventionError, NotDefinedError, Phrase
 from recsys.metrics.ranges import DataLimits, Range
 from recsys.metrics.readings import Reading, check_finite, cut_at, divisor
 from recsys.metrics.registry import Terms, candidates_metric, divide_or_nan, divide_or_zero, metric
@@ -260,7 +260,7 @@ def _confusion_counts(h: Reading, k: int | None, c: Conventions) -> tuple[float,
     if len(shown) and float(least.max()) > size + 1e-9:
         raise NotDefinedError(
             f"the catalogue holds {size} items, fewer than a list and a truth do together.",
-            hint="Pass catalogue= with every item that can be recommended or relevant.",
+            hint=Phrase("Pass {catalogue=} with every item that can be recommended or relevant."),
         )
     return float(size), shown, hits
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
-from recsys.errors import ConventionError
+from recsys.errors import ConventionError, Phrase
 from recsys.metrics.attributes import align_labels
 from recsys.metrics.expectation import groups
 from recsys.metrics.ranges import DataLimits, Range
@@ -205,7 +205,7 @@ def _search_order(
         raise ConventionError(
             f"{len(hits)} relevant items of a user share one score and serve {len(kinds)} different sets of "
             f"intents; the best and the worst order are searched among at most {MOST_TIED} different items.",
-            hint="Use ties='by_id'.",
+            hint=Phrase("Use {ties='by_id'}."),
         )
 
     @cache

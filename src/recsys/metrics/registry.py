@@ -22,7 +22,14 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 
 from recsys.conventions.decisions import DECISIONS, Conventions
-from recsys.errors import ConventionError, CutoffError, NotDefinedError, UnknownNameError, check_choice
+from recsys.errors import (
+    ConventionError,
+    CutoffError,
+    NotDefinedError,
+    Phrase,
+    UnknownNameError,
+    check_choice,
+)
 from recsys.records.arrays import Array, Bool, Context, Float, cached_property
 from recsys.records.registry import Registry
 
@@ -300,13 +307,13 @@ class Need(NamedTuple):
 
 NEEDS: dict[str, Need] = {
     "candidates": Need(
-        "lists that rank every candidate (full_ranking=True)",
-        "If each list ranks every candidate, pass full_ranking=True; otherwise use a metric with @k.",
+        Phrase("lists that rank every candidate ({full_ranking=True})"),
+        Phrase("If each list ranks every candidate, pass {full_ranking=True}; else use a metric with @k."),
         lambda c: c.complete,
     ),
     "catalogue": Need(
         "the size of the catalogue",
-        "Pass catalogue= (ids, or how many).",
+        Phrase("Pass {catalogue=} (ids, or how many)."),
         lambda c: c.n_items is not None,
     ),
     "predictions": Need(
@@ -314,41 +321,43 @@ NEEDS: dict[str, Need] = {
     ),
     "lists": Need("the lists themselves", "Use recsys.evaluate.", lambda _: True),
     "train": Need(
-        "what the users had before (train=)",
-        "Pass train=, a table, dict or matrix of interactions.",
+        Phrase("what the users had before ({train=})"),
+        Phrase("Pass {train=}, a table, dict or matrix of interactions."),
         lambda c: c.train is not None,
     ),
     "popularity": Need(
-        "how many users had each item before (train= or popularity=)",
-        "Pass train=, or popularity={item: users}.",
+        Phrase("how many users had each item before ({train=} or {popularity=})"),
+        Phrase("Pass {train=}, or {popularity=}, {{item: users}}."),
         lambda c: c.train is not None or c.popularity is not None,
     ),
     "embeddings": Need(
-        "a vector for each item (embeddings=)",
-        "Pass embeddings={item: vector}, (ids, matrix), or a matrix whose row is the item.",
+        Phrase("a vector for each item ({embeddings=})"),
+        Phrase("Pass {embeddings=}: {{item: vector}}, (ids, matrix), or a matrix whose row is the item."),
         lambda c: c.embeddings is not None,
     ),
     "profiles": Need(
-        "a vector for each user (profiles=, or train= to make one of the items the user had)",
-        "Pass profiles={user: vector}, or train=.",
+        Phrase("a vector for each user ({profiles=}, or {train=} to make one of the items the user had)"),
+        Phrase("Pass {profiles=}, {{user: vector}}, or {train=}."),
         lambda c: c.profiles is not None or c.train is not None,
     ),
     "items": Need(
-        "what is known about the items (items=)",
-        "Pass items=, a table with an item column, or {column: {item: value}}.",
+        Phrase("what is known about the items ({items=})"),
+        Phrase("Pass {items=}, a table with an item column, or {{column: {{item: value}}}}."),
         lambda c: c.items is not None,
     ),
     "reference": Need(
-        "lists to compare these with (reference=)",
-        "Pass reference=, another model's lists, or one list that everybody would get.",
+        Phrase("lists to compare these with ({reference=})"),
+        Phrase("Pass {reference=}, another model's lists, or one list that everybody would get."),
         lambda c: c.reference is not None,
     ),
     "eligible": Need(
-        "which items may be shown (catalogue=, exclude=, eligible=), unless all may", "", lambda _: True
+        Phrase("which items may be shown ({catalogue=}, {exclude=}, {eligible=}), if not all"),
+        "",
+        lambda _: True,
     ),
     "intents": Need(
-        "what each relevant item is relevant for (intents=)",
-        "Pass intents=, a column of items=, or {user: {item: [intents]}}.",
+        Phrase("what each relevant item is relevant for ({intents=})"),
+        Phrase("Pass {intents=}, a column of {items=}, or {{user: {{item: [intents]}}}}."),
         lambda c: c.intents is not None,
     ),
 }
@@ -445,7 +454,7 @@ def check_needs(request: Request, context: Context) -> None:
         if not NEEDS[need].is_met(context):
             cut = need == "candidates"
             what = "every candidate's place, and the lists are cut off" if cut else NEEDS[need].words
-            raise NotDefinedError(f"{request.metric.name} needs {what}.", hint=NEEDS[need].hint)
+            raise NotDefinedError(f"{request.metric.name} needs " + what + ".", hint=NEEDS[need].hint)
 
 
 def check_same_decisions(
@@ -462,7 +471,7 @@ def check_same_decisions(
             raise ConventionError(
                 f"{other_name} was evaluated under other conventions ({theirs}) than {name} ({ours}): they "
                 f"differ in {', '.join(decisive)}, so a difference in {request} would be theirs.",
-                hint="recsys.explain(a, b) says what differs.",
+                hint=Phrase("{explain()} says what differs."),
             )
 
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
-from recsys.errors import ConventionError
+from recsys.errors import ConventionError, Phrase
 from recsys.metrics.readings import MOST_TIED, Reading
 from recsys.metrics.registry import Request, Terms
 from recsys.metrics.weights import discount_weights
@@ -314,5 +314,5 @@ def _no_order(request: Request, rules: Conventions, why: str) -> ConventionError
     name = request.metric.name
     return ConventionError(
         f"{request} has no known {rules.ties} order of equal scores: {why}.",
-        hint=f"Use ties='by_id', or per_metric={{'{name}': {{'ties': 'by_id'}}}} for {name} alone.",
+        hint=Phrase("Use {ties='by_id'}, or {per_metric=} for {} alone.", name),
     )

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from recsys.conventions.decisions import Discount, Gain
-from recsys.errors import ConventionError
+from recsys.errors import ConventionError, Phrase
 from recsys.records.arrays import Float
 
 _FIRST_OCTAVE = 6
@@ -136,7 +136,8 @@ def geometric_weights(p: float, places: int) -> Float:
 def _power_of_two(exponent: float) -> float:
     if exponent == int(exponent):
         if exponent > _LARGEST_POWER:
-            raise ConventionError(f"gain exp2 of grade {exponent:g} overflows.", hint="Use gain='grade'.")
+            hint = Phrase("Use {gain='grade'}.")
+            raise ConventionError(f"gain exp2 of grade {exponent:g} overflows.", hint=hint)
         return float(2.0 ** int(exponent))
     with localcontext() as context:
         context.prec = _DIGITS

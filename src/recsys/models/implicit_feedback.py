@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from recsys.errors import InputError, needs_extra
+from recsys.errors import InputError, Phrase, needs_extra
 from recsys.records.arrays import Array, Bool, Int, Interactions, positions
 
 
@@ -122,9 +122,8 @@ class Pairs:
         A user with one pair keeps it. Of equal times, the pair with the largest item row is the last.
         """
         if self.order is None:
-            raise InputError(
-                "which pair is a user's last is not known.", hint="Pass order= (times, or places in time)."
-            )
+            hint = Phrase("Pass {models.Pairs.of_ids.order=} (times, or places in time).")
+            raise InputError("which pair is a user's last is not known.", hint=hint)
         by_time = np.lexsort((self.items, self.order, self.users))
         ordered = self.users[by_time]
         is_last = np.append(ordered[1:] != ordered[:-1], True)

@@ -24,7 +24,9 @@ import numpy as np
 
 from recsys.errors import (
     DuplicateError,
+    Fix,
     InputError,
+    Phrase,
     RecsysError,
     RecsysWarning,
     check_choice,
@@ -382,7 +384,7 @@ def read_runs(
             else:
                 lists.append(read_lists(run, columns=columns))
         except RecsysError as error:
-            error.message = f"runs[{number}]: {error.message}"
+            error.message = f"runs[{number}]: " + error.message
             raise
     if missing == "error":
         for number, run in enumerate(lists):
@@ -393,7 +395,7 @@ def read_runs(
                         f"runs[{number}] has no list for {len(lost):,} of the users of runs[{other}], such "
                         f"as {against.cases.name(lost[0])!r}.",
                         table="lists",
-                        hint='missing="empty" counts that as an empty list.',
+                        hint=Phrase("{fuse.missing='empty'} counts that as an empty list."),
                     )
     return lists
 
@@ -411,12 +413,12 @@ def normalise(pool: Pool, row: Fusion, norm: str | None) -> Pool:
     way = None if chosen is None else NORMALISATIONS.find(chosen)
     reads = row.reads if way is None else way.reads
     if reads == "scores" and not all(pool.has_scores):
-        what = f"{row.name} reads scores" if way is None else f'norm="{chosen}" reads scores'
+        reader = row.name if way is None else Fix("norm", chosen, of="fuse")
         raise InputError(
-            f"{what}, and runs[{pool.has_scores.index(False)}] has none.",
+            Phrase("{} reads scores, and runs[{}] has none.", reader, pool.has_scores.index(False)),
             table="lists",
-            hint='Pass (item, score) pairs, make scores of the places with norm="rank" or "borda", or choose '
-            'a method that reads places, such as "rrf".',
+            hint="Pass (item, score) pairs, choose a method that reads places, such as rrf, or make scores "
+            + Phrase("of the places with {fuse.norm='rank'} or borda."),
         )
     return pool if way is None else way.apply(pool)
 
@@ -435,10 +437,11 @@ def combine(pool: Pool, row: Fusion, parameters: Mapping[str, Any]) -> Float:
         check_choice(f"parameter of {row.name}", name, known)
     for name, default in known.items():
         if default is inspect.Parameter.empty and name not in parameters:
-            how = f"tune_fusion(runs, truth, method={row.name!r})" if row.trials or row.train else ""
+            tuned = Phrase("{tune_fusion()} finds it on validation data.")
+            needed = Fix(name, of="fuse")
             raise InputError(
-                f"{row.name} needs {name}=.",
-                hint=f"recsys.{how} finds it on validation data." if how else f"Pass {name}=.",
+                Phrase("{} needs {}.", row.name, needed),
+                hint=tuned if row.trials or row.train else Phrase("Pass {}.", needed),
             )
     checked = dict(parameters)
     for name, value in parameters.items():

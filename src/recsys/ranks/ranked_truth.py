@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from recsys import kernels
-from recsys.errors import DuplicateError, InputError, NotDefinedError
+from recsys.errors import DuplicateError, InputError, NotDefinedError, Phrase
 from recsys.inputs.ids import differing_ids_hint
 from recsys.records.arrays import (
     Array,
@@ -142,7 +142,7 @@ class MatchedTruth:
                 f"user {self.cases.name(case)!r} was recommended item "
                 f"{self.items.name(self.listed[at])!r} more than once.",
                 table="lists",
-                hint="Drop the repeats, or use duplicates='first', which counts an item at its first place.",
+                hint=Phrase("Drop the repeats, or count an item at its first place: {duplicates='first'}."),
             )
         return self._hits_by_rule[rule]
 
@@ -206,7 +206,7 @@ class MatchedTruth:
                 f"user {self.cases.name(case[at])!r} was recommended item "
                 f"{self.items.name(self.judged[matches.truth[at]])!r} more than once, with a tied score.",
                 table="lists",
-                hint="Drop the repeats, or order ties with ties='by_id'.",
+                hint=Phrase("Drop the repeats, or order ties with {ties='by_id'}."),
             )
 
     def _listed_by_id(self, *, descending: bool) -> Codes:
@@ -312,14 +312,14 @@ def _kept_ranks(lists: Lists, *, complete: bool) -> Int | None:
             "the lists leave ranks out, so they do not rank every candidate.",
             table="lists",
             column="rank",
-            hint="Leave out full_ranking=True, or use rank_gaps='closed'.",
+            hint=Phrase("Leave out {full_ranking=True}, or use {rank_gaps='closed'}."),
         )
     if ranks.max(initial=0) > _LAST_PLACE:
         raise InputError(
             f"a rank of {ranks.max():,} leaves millions of places empty.",
             table="lists",
             column="rank",
-            hint="Number the places of each list from 1, or use rank_gaps='closed'.",
+            hint=Phrase("Number the places of each list from 1, or use {rank_gaps='closed'}."),
         )
     return ranks
 

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
-from recsys.errors import IdTypeError, InputError, NoRowsError
+from recsys.errors import IdTypeError, InputError, NoRowsError, Phrase
 
 Int = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
@@ -143,8 +143,7 @@ class Ids:
                 f"the {what} ids are {self.kind} in one table ({self.name(-1)!r}, …) and {other.kind} in "
                 f"the other ({other.name(-1)!r}, …), so none of them would match.",
                 column=what,
-                hint="Make both the same type, for example with .astype(str); "
-                "recsys.read_file(path, ids='int') reads the ids of a file as numbers.",
+                hint=Phrase("Make both the same type: a column with .astype(str), a file with {ids='str'}."),
             )
 
 

@@ -52,7 +52,7 @@ class Note:
     @property
     def sentence(self) -> str:
         """The sentence, after its subject."""
-        return self.words if self.subject is None else f"{self.subject}: {self.words}"
+        return self.words if self.subject is None else f"{self.subject}: " + self.words
 
     def about(self, subject: str) -> Self:
         """The same note about one metric, model, group or table."""
@@ -85,7 +85,7 @@ class Caution(Note):
         return {"code": self.code, "sentence": self.sentence, "page": self.page}
 
     def __str__(self) -> str:
-        return f"caution: {self.sentence} [{self.code}]"
+        return "caution: " + self.sentence + f" [{self.code}]"
 
 
 def note(code: str, subject: str | None = None, /, **values: Any) -> Note:

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypedDict, TypeVar, cast
 import numpy as np
 
 from recsys.display.number_words import plural
-from recsys.errors import SplitError, UnknownNameError
+from recsys.errors import Fix, Phrase, SplitError, UnknownNameError
 from recsys.inputs.frames import column_array
 from recsys.inputs.timestamps import Clock
 from recsys.kernels.keyed_random import Keys, id_keys, pair_keys
@@ -206,7 +206,7 @@ class Job:
                 table="data",
                 column=column,
                 row=first_bad,
-                hint="Correct them, or leave them out with bad_rows='exclude', which counts them.",
+                hint=Phrase("Correct them, or leave them out and count them: {split.bad_rows='exclude'}."),
             )
         self.side[is_bad & (self.side == TRAIN)] = reason_code(self.reasons, reason)
 
@@ -342,8 +342,8 @@ class Job:
                 f"{plural(n_short, 'user|users has|have')} too few rows "
                 f"(or too few different times), for example {name!r}.",
                 table="data",
-                hint="Use short='exclude' to leave them out, or short='train' to train on them only "
-                "(short='test': test only).",
+                hint="Leave them out, only train on them, or only test on them: "
+                + Phrase("{split.short='exclude'}, {split.short='train'} or {split.short='test'}."),
             )
         self.notes["users_too_short"] = n_short
         rows = short[group]
@@ -411,9 +411,10 @@ def check_amount(value: Any, name: str, *, optional: bool = False) -> int | floa
         return int(value)
     if isinstance(value, float | np.floating) and 0 < value < 1:
         return float(value)
+    came, fifth, one = (Fix(name, amount, of="split") for amount in (value, 0.2, 1))
     raise SplitError(
-        f"{name}={value!r} is neither a share above 0 and below 1 nor a whole number of at least 1.",
-        hint=f"Pass {name}=0.2 for a fifth, or {name}=1 for one.",
+        Phrase("{} is neither a share above 0 and below 1 nor a whole number of at least 1.", came),
+        hint=Phrase("Pass {} for a fifth, or {} for one.", fifth, one),
     )
 
 
@@ -473,7 +474,7 @@ def select_newest(
     if on_tie == "error":
         raise SplitError(
             f"{len(tied_groups)} of {n_groups} borders fall between rows of equal time.",
-            hint="Choose on_tie='together', 'train', 'by_item', 'random' or 'row_order'.",
+            hint=Phrase("Choose {split.on_tie='together'}, train, by_item, random or row_order."),
         )
     at_border = np.flatnonzero((keys == border[group]) & (excess[group] > 0))
     if on_tie == "train":

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recsys.display.number_words import plural
-from recsys.errors import SplitError
+from recsys.errors import Phrase, SplitError
 from recsys.records.arrays import Array, Bool, Int, cached_property
 from recsys.splits.split_table import InteractionTable, count_distinct
 
@@ -24,8 +24,8 @@ FIRST_REASON = len(SIDES)
 _HELD_OUT = (VALIDATION, TEST)
 # What helps a split with an empty part, by the parameter it was made with.
 _REMEDIES = {
-    "test": "change test=",
-    "at": "move the border at=",
+    "test": Phrase("change {split.test=}"),
+    "at": Phrase("move the border {split.at=}"),
     "n_folds": "use fewer folds",
     "length": "use longer windows",
 }
@@ -200,12 +200,13 @@ class Split:
         if not empty:
             return
         excluded = [f"{plural(n, 'row')}: {reason}" for reason, n in self.reasons.items()]
-        remedies = ["Pass data with more rows", *(["exclude fewer rows"] if excluded else [])]
-        remedies += [remedy for name, remedy in _REMEDIES.items() if name in self.parameters]
+        hint = "Pass data with more rows" + (", or exclude fewer rows" if excluded else "")
+        for remedy in (remedy for name, remedy in _REMEDIES.items() if name in self.parameters):
+            hint = hint + ", or " + remedy
         raise SplitError(
             f"{self.how}: no row is left for {empty[0]} "
             f"(of {plural(len(self._table), 'row')}; excluded: {'; '.join(excluded) or 'none'}).",
-            hint=f"{', or '.join(remedies)}.",
+            hint=hint + ".",
         )
 
     def __iter__(self) -> Iterator[Any]:

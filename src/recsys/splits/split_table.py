@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from recsys.errors import ColumnError, InputError, SplitError
+from recsys.errors import ColumnError, Fix, InputError, Phrase, SplitError
 from recsys.inputs.containers import as_csr, is_sparse, rows_of_container
 from recsys.inputs.frames import as_frame, detect_columns, encode_column, missing_column_hint
 from recsys.inputs.ids import encode, refuse_masked
@@ -378,7 +378,7 @@ def check_whole_number(value: Any, name: str, minimum: int = 0) -> int:
     """Return the value as an int; an error if it is not a whole number of at least `minimum`."""
     if not is_whole(value, minimum):
         raise SplitError(
-            f"{name}={value!r} is not a whole number of at least {minimum}.",
-            hint=f"Pass {name}={max(minimum, 3)}.",
+            Phrase("{} is not a whole number of at least {}.", Fix(name, value, of="split"), minimum),
+            hint=Phrase("Pass {}.", Fix(name, max(minimum, 3), of="split")),
         )
     return int(value)

@@ -13,7 +13,7 @@ from typing import Any, Literal, Unpack, overload
 
 import numpy as np
 
-from recsys.errors import InputError, RecsysWarning, SplitError, check_choice, warn
+from recsys.errors import InputError, Phrase, RecsysWarning, SplitError, check_choice, warn
 from recsys.inputs.containers import as_csr
 from recsys.kernels.keyed_random import id_keys, pair_keys, unit_floats
 from recsys.records.arrays import Ids, Int
@@ -196,7 +196,7 @@ def per_user_temporal(
     return _split_per_user(job, amounts, by_time=True)
 
 
-@strategy("global_temporal", makes="one", help="one border in time for all, by share or at=")
+@strategy("global_temporal", makes="one", help=Phrase("one border in time for all, by share or {split.at=}"))
 def global_temporal(
     data: Any,
     test: float | None = None,
@@ -218,10 +218,11 @@ def global_temporal(
     """
     if at is not None and (test is not None or validation):
         raise SplitError(
-            "a border comes from at= or from test=, not from both.", hint="Leave one of them out."
+            Phrase("a border comes from {split.at=} or from {split.test=}, not from both."),
+            hint="Leave one of them out.",
         )
     if validation_at is not None and at is None:
-        raise SplitError("validation_at= needs at=.", hint="Pass both borders.")
+        raise SplitError(Phrase("{split.validation_at=} needs {split.at=}."), hint="Pass both borders.")
     amounts = None if at is not None else _check_amounts(0.2 if test is None else test, validation)
     parameters = _given(test=test, validation=validation, at=at, validation_at=validation_at)
     job = Job("global_temporal", data, parameters, options, timed=True)
@@ -233,7 +234,8 @@ def global_temporal(
         return job.build_split(side)
     start = job.clock.at(validation_at, what="validation_at")
     if start >= border:
-        raise SplitError(f"validation_at={validation_at!r} is not before at={at!r}.", hint="Swap them.")
+        came = Phrase("{split.validation_at=} is not before {split.at=}.", validation_at=validation_at, at=at)
+        raise SplitError(came, hint="Swap them.")
     side[(job.times >= start) & (side == TRAIN)] = VALIDATION
     return job.build_split(side, VALIDATION)
 
@@ -340,7 +342,8 @@ def unseen_users(
     check_choice("value of by", by, ("random", "time"))
     share: Any = known
     if not isinstance(share, float | np.floating | Fraction) or not 0 < share < 1:
-        raise SplitError(f"known={known!r} is not a share above 0 and below 1.", hint="Pass known=0.8.")
+        came = Phrase("{split.known=} is not a share above 0 and below 1.", known=known)
+        raise SplitError(came, hint=Phrase("Pass {split.known=0.8}."))
     amounts = _check_amounts(test, validation)
     parameters = {"test": test, "validation": validation, "known": known, "by": by}
     job = Job("unseen_users", data, parameters, options, timed=by == "time")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from recsys.display.words import merged
-from recsys.errors import InputError, NotDefinedError, UnknownNameError, check_choice
+from recsys.errors import InputError, NotDefinedError, Phrase, UnknownNameError, check_choice
 from recsys.records.arrays import Array, PValue, Table
 from recsys.records.checks import is_number
 from recsys.records.facts import Kind, Note, Verdict
@@ -125,13 +125,14 @@ class Options:
                 raise InputError(f"{known_values} came as {given!r}.", hint="Pass {name: number}.")
         if self.correction == "max-t" and self.test in RANK_TESTS:
             raise InputError(
-                f"max-T corrects tests of the mean, which test={self.test!r} is not.",
-                hint="Use correction='holm'.",
+                Phrase("max-T corrects tests of the mean, which {compare.test=} is not.", test=self.test),
+                hint=Phrase("Use {compare.correction='holm'}."),
             )
         if self.adjusts and self.test in RANK_TESTS:
             raise InputError(
-                f"test={self.test!r} does not look at the mean, which is what covariates and strata adjust.",
-                hint="Use test='t', 'permutation', 'studentised' or 'bca'.",
+                Phrase("{compare.test=} does not look at the mean, which ", test=self.test)
+                + "is what covariates and strata adjust.",
+                hint=Phrase("Use {compare.test='t'}, permutation, studentised or bca."),
             )
 
     @property

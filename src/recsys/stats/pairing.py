@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from recsys.errors import ColumnError, IdTypeError, InputError
+from recsys.errors import ColumnError, IdTypeError, InputError, Phrase
 from recsys.kernels.exact_sums import exact_sum
 from recsys.records.arrays import Array, Bool, Float, PerCase, cached_property
 from recsys.records.checks import to_floats
@@ -280,7 +280,8 @@ def align(tables: Mapping[str, PerCase], metrics: Sequence[str]) -> Aligned:
         raise InputError("there is nothing to align: no table was given.")
     kinds = {name: "str" if np.asarray(t.ids).dtype.kind in "OUS" else "int" for name, t in tables.items()}
     if len(set(kinds.values())) > 1:
-        raise IdTypeError(f"ids are of different types, so none would match: {kinds}.")
+        hint = Phrase("Evaluate all with {ids='str'}.")
+        raise IdTypeError(f"ids are of different types, so none would match: {kinds}.", hint=hint)
     ids = next(iter(tables.values())).ids
     for table in tables.values():
         if len(table.ids) != len(ids) or not np.array_equal(table.ids, ids):

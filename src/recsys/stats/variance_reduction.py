@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recsys.errors import ColumnError, IdTypeError, InputError, UnknownNameError, came_as
+from recsys.errors import ColumnError, IdTypeError, InputError, Phrase, UnknownNameError, came_as
 from recsys.metrics.attributes import read_table
 from recsys.records.arrays import Array, Bool, Float, Ids, Int, Table
 from recsys.records.checks import is_number, to_floats
@@ -432,7 +432,7 @@ def _covariate_numbers(name: str, column: Array) -> Float:
             f"the covariate {name!r} holds no numbers ({error}).",
             table="covariates",
             column=name,
-            hint=f"Use it as a stratum: strata={name!r}; or leave the column out.",
+            hint=Phrase("Use it as a stratum: {compare.strata=}; or leave the column out.", strata=name),
         ) from None
     if np.isinf(numbers).any():
         raise InputError(f"the covariate {name!r} holds an infinite value.", table="covariates", column=name)

@@ -107,7 +107,7 @@ class Protocol:
         try:
             yield
         except RecsysError as error:
-            error.message = f"{self.place(*where)}: {error.message}"
+            error.message = f"{self.place(*where)}: " + error.message
             raise
 
     def at(self, name: str) -> Path:
@@ -484,7 +484,7 @@ def _read_data(
                 seed=protocol.seed, decided=protocol.content["split"],
             )  # fmt: skip
         for heading, sentence in plan.explain():
-            say(f"{heading}: {sentence}")
+            say(f"{heading}: " + sentence)
         history = plan.history("train", "validation")
         return history, plan.test, history
     columns = (columns | {"grade": None} if every_row else columns) or None

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from recsys.benching.bench_plan import BenchPlan
+from recsys.benching.protocol.keys import as_key
 from recsys.display.cells import UNPRINTABLE
+from recsys.errors import worded
 from recsys.metrics.registry import metric_set, set_requests
 from recsys.models.trainable import TRAINABLE
 
@@ -26,9 +28,8 @@ def protocol_text(plan: BenchPlan, data: str, target: Path, *, draws: dict[str, 
         reading: how the file is read: ids, format and encoding, None where that is the default.
     """
     border = plan.ratings.relevant_from
-    data_line, relevance, split, *remarks = (f"{heading}: {text}" for heading, text in plan.explain())
-    relevance = relevance.partition("; relevant_from=")[0].removesuffix(".") + "."
-    split = split.replace("columns={'time': ...} names", 'time = "COLUMN" in [data.columns] names')
+    explained = (f"{heading}: " + text for heading, text in plan.explain())
+    data_line, relevance, split, *remarks = (worded(text, as_key) for text in explained)
     columns = {**plan.columns, "grade": plan.rating_column}
     untuned = "Nothing is tuned here, so the rows for validation are trained on."
     place = os.path.relpath(Path(data).absolute(), target.absolute().parent)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
+from recsys.errors import Phrase
 from recsys.evaluation.engine import Readings
 from recsys.evaluation.exposure import resolve_catalogue
 from recsys.kernels.keyed_random import id_keys, pair_keys
@@ -37,11 +38,9 @@ from recsys.splits.negatives import sample
 T = TypeVar("T")
 BLOCK = 1 << 22  # cells that are processed together
 _MAX_UNNAMED = 1 << 22  # the most items that the catalogue counts without naming them
-_MASKED = (
-    "some candidates were taken away by scores of -inf, and which ones is not kept: pass seen= or eligible="
-)
-_TOO_FEW = "the catalogue is said to hold fewer items than occur: pass catalogue= with all item ids"
-_TOO_MANY = "nearly all items of the catalogue are known by their number only: pass catalogue= with their ids"
+_MASKED = Phrase("scores of -inf took candidates away, and which is not kept: pass {seen=} or {eligible=}")
+_TOO_FEW = Phrase("the catalogue has fewer items than occur: pass {catalogue=} with all item ids")
+_TOO_MANY = Phrase("most items are known by their number only: pass {catalogue=} with the ids of all")
 _EMPTY = np.zeros(0, dtype=np.int64)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from recsys.errors import FileError, RecsysError, RecsysWarning, hush, needs_extra
+from recsys.errors import FileError, Phrase, RecsysError, RecsysWarning, hush, needs_extra
 from recsys.inputs.files.formats import FileContent, Format, ReadOptions, add_format, check_same_columns
 from recsys.inputs.files.text import locate_errors
 from recsys.inputs.frames import as_frame, detect_columns, find_columns
@@ -157,7 +157,7 @@ def _scan_parquet(source: FileContent, options: ReadOptions) -> tuple[dict[str, 
     if not all(file.plain for file in source.parts or (source,)):
         raise FileError(
             f"{source.name} is packed, and beyond memory Parquet files are read where they are.",
-            hint="Unpack it first, or leave out memory=.",
+            hint=Phrase("Unpack it first, or leave out {memory=}."),
         )
     with hush(RecsysWarning):
         read = _read(partial(_load_parquet, first_row=True), source, options).notes["read"]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from recsys.errors import FileError
+from recsys.errors import FileError, Phrase
 from recsys.inputs.containers import numbers_to_array
 from recsys.inputs.files.formats import FileContent, Format, ReadOptions, add_format, check_same_columns
 from recsys.inputs.files.text import TextTable, decode, first_lines, locate_errors, typed_table
@@ -142,7 +142,7 @@ def _parser(name: str) -> Callable[[str, str], Any]:
             place = where or f", line {error.lineno}"
             raise FileError(
                 f"{name}{place}: not valid JSON ({error.msg}, column {error.colno}).",
-                hint="The file may be cut off; one row per line is format='jsonl'.",
+                hint=Phrase("The file may be cut off; one row per line is {read_file.format='jsonl'}."),
             ) from error
         except (RecursionError, ValueError) as error:
             if isinstance(error, FileError):

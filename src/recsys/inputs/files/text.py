@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.errors import ColumnError, FileError, InputError, RecsysWarning, hush
+from recsys.errors import ColumnError, FileError, InputError, Phrase, RecsysWarning, hush
 from recsys.inputs.files.formats import FileContent, Format, ReadOptions, add_format, check_same_columns
 from recsys.inputs.frames import (
     column_notes,
@@ -137,7 +137,10 @@ def decode(data: bytes, name: str, encoding: str, before: int = 0) -> bytes:
     """
     for mark, encoding_name in _BOMS.items():
         if data.startswith(mark) and encoding_name and encoding == "utf-8":
-            raise FileError(f"{name} is {encoding_name}.", hint=f"Pass encoding={encoding_name!r}.")
+            raise FileError(
+                f"{name} is {encoding_name}.",
+                hint=Phrase("Pass {read_file.encoding=}.", encoding=encoding_name),
+            )
     start = 3 if data.startswith(codecs.BOM_UTF8) else 0
     body = data[start:] if start else data
     if encoding == "utf-8" and body.isascii() and b"\x00" not in body:
@@ -149,7 +152,7 @@ def decode(data: bytes, name: str, encoding: str, before: int = 0) -> bytes:
         raise FileError(
             f"{name}, line {line}: byte {before + error.start + start} (0x{body[error.start]:02x}) is not "
             f"{encoding}.",
-            hint="Say how the file is written, for example encoding='latin-1'.",
+            hint=Phrase("Say how the file is written, for example {read_file.encoding='latin-1'}."),
         ) from error
     except (LookupError, TypeError, ValueError) as error:  # its name may be anything
         raise FileError(f"there is no encoding {encoding!r}.", hint="Pass a name such as 'utf-8'.") from error
@@ -585,7 +588,7 @@ def locate_errors(name: str, line: Callable[[int], str] | None = None) -> Iterat
     except InputError as error:
         if name not in error.message:
             place = f", {line(error.row)}" if line and isinstance(error.row, int) else ""
-            error.message = f"{name}{place}: {error.message}"
+            error.message = f"{name}{place}: " + error.message
         error.table = None
         raise
 

@@ -17,7 +17,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from recsys.errors import IdTypeError, InputError
+from recsys.errors import Fix, IdTypeError, InputError, Phrase
 from recsys.inputs.containers import as_array
 from recsys.inputs.ids import encode, ids_to_array
 from recsys.ranks.ranked_truth import CountedTruth
@@ -149,33 +149,34 @@ class IdRows:
         """
         if not self.numbered or len(ids) == 0:
             return
-        where = f"the {table}" if table in ("truth", "lists") else f"{table}="
+        where = f"the {table}" if table in ("truth", "lists") else Fix(table)
+        row_ids = Fix(f"{self.what}_ids", of="Factors")
         known_ids = f"{self.size} {self.what}s, ids 0 to {self.size - 1}"
         if self.size < 2:
             known_ids = f"1 {self.what}, id 0" if self.size else f"no {self.what}s"
         if ids.kind == "str" and not self.named:
             raise IdTypeError(
-                f"the {self.what} ids of {where} are strings ({ids.name(0)!r}, …), "
-                "and the rows of the model have no ids.",
+                Phrase("the {} ids of {} are strings ({!r}, …), ", self.what, where, ids.name(0))
+                + "and the rows of the model have no ids.",
                 table=table,
                 column=self.what,
-                hint=f"Give the model {self.what}_ids= with the id of each row.",
+                hint=Phrase("Give the model {} with the id of each row.", row_ids),
             )
         unknown = self.row_of(ids.values) < 0
         if codes is not None and unknown.any():
             unknown &= np.bincount(codes, minlength=len(ids)) > 0
         wrong = ids.values[unknown].tolist()
         if wrong:
-            hint = f"give the model {self.what}_ids= with the id of each row."
-            if self.named:
-                hint = f"keep the id of each row in the model's file, as an array {self.what}_ids, or "
-                hint += f"give the model {self.what}_ids=."
+            kept = f"keep the id of each row in the model's file, as an array {self.what}_ids, or "
+            hint = (kept if self.named else "") + Phrase(
+                "give the model {} with the id of each row.", row_ids
+            )
             raise InputError(
-                f"{self.what} {wrong[0 if self.named or wrong[0] < 0 else -1]!r} of {where} does not exist "
-                f"in the model, which has {known_ids}.",
+                f"{self.what} {wrong[0 if self.named or wrong[0] < 0 else -1]!r} of "
+                + Phrase("{} does not exist in the model, which has {}.", where, known_ids),
                 table=table,
                 column=self.what,
-                hint=f"Rows count from 0. If these are ids, {hint}",
+                hint="Rows count from 0. If these are ids, " + hint,
             )
 
     def check_numbers(self, ids: Ids, *, table: str) -> None:
