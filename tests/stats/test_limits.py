@@ -11,10 +11,10 @@ from scipy import stats
 
 from recsys.errors import InputError
 from recsys.stats.inference_results import RankTestWarning, SmallSampleWarning, ZeroVarianceWarning
+from recsys.stats.mean_inference import bounded_mean_test, spread_notes
 from recsys.stats.paired_tests import (
     bayes_paired,
     bootstrap_test,
-    bounded_mean_test,
     equivalence,
     non_inferiority,
     normality,
@@ -23,7 +23,6 @@ from recsys.stats.paired_tests import (
     sign_flip,
     sign_test,
     signed_rank_sums,
-    spread_notes,
     statistic_permutation,
     wilcoxon,
     without_rounding,

@@ -45,10 +45,10 @@ from recsys.stats.group_jackknife import (
 )
 from recsys.stats.inference_results import Estimate
 from recsys.stats.intervals import mean_interval, ratio_units, units_interval
+from recsys.stats.mean_inference import bounded_mean_test, skew_notes, tail_notes
 from recsys.stats.multiple_comparisons import adjust, friedman
 from recsys.stats.online_experiments import ab
 from recsys.stats.paired_comparison import compare_tables
-from recsys.stats.paired_tests import bounded_mean_test, skew_notes, tail_notes
 from recsys.stats.pairing import pair
 from recsys.stats.resampling import (
     Resampler,

@@ -42,7 +42,7 @@ from recsys.stats.comparison_table import (
     number_columns,
 )
 from recsys.stats.inference_results import StoppedWarning, caution, notes_only
-from recsys.stats.intervals import Method
+from recsys.stats.mean_inference import Method
 from recsys.stats.multiple_comparisons import FriedmanResult, omnibus
 from recsys.stats.pair_pieces import PairsOfPieces
 from recsys.stats.paired_comparison import compare_pieces, compare_tables

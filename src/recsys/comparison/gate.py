@@ -53,8 +53,8 @@ from recsys.records.facts import Caution, Note, Verdict, note
 from recsys.records.json_values import json_value
 from recsys.stats.gaffke import METHOD
 from recsys.stats.inference_results import check_confidence, notes_only, t_ratio, t_tail
+from recsys.stats.mean_inference import bounded_mean_test, t_test
 from recsys.stats.pair_pieces import PairsInMemory, PairsOfPieces, PairSource, Pieces
-from recsys.stats.paired_tests import bounded_mean_test, t_test
 from recsys.stats.pairing import Aligned, align, describe_missing
 from recsys.stats.samples import Sample
 from recsys.stats.sign_flips import SignFlips

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from recsys.report.page import ReportOptions
     from recsys.stats.aggregates import Aggregate
     from recsys.stats.inference_results import Estimate
-    from recsys.stats.intervals import Method
+    from recsys.stats.mean_inference import Method
     from recsys.stats.resampling import Rng
 
 

@@ -26,7 +26,8 @@ from recsys.records.arrays import Array, Bool, Exposure, Float, Int, Partial, Su
 from recsys.records.facts import Note, note
 from recsys.stats.group_jackknife import Jackknife, coverage_jackknife_from_pairs, jackknife
 from recsys.stats.inference_results import Estimate, Interval, StoppedWarning, caution, clip_interval
-from recsys.stats.intervals import Method, delta_values, units_interval
+from recsys.stats.intervals import delta_values, units_interval
+from recsys.stats.mean_inference import Method
 from recsys.stats.resampling import Rng, Units, collapse, groups_of, unit_keys
 from recsys.stats.samples import Sample
 

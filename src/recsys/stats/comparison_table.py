@@ -24,7 +24,7 @@ from recsys.stats.effects import (
     users_needed,
 )
 from recsys.stats.inference_results import Interval, check_confidence, difference_numbers
-from recsys.stats.intervals import METHODS, Method
+from recsys.stats.mean_inference import METHODS, Method
 from recsys.stats.multiple_comparisons import CORRECTIONS
 from recsys.stats.paired_tests import BayesResult, EquivalenceResult
 from recsys.stats.resampling import Progress, Rng, Scheme

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,12 +22,9 @@ from recsys.errors import InputError, came_as, check_choice
 from recsys.kernels.exact_sums import exact_sum
 from recsys.records.arrays import Float
 from recsys.records.checks import to_floats
-from recsys.records.facts import Note, note
-from recsys.stats.gaffke import mean_bounds
 from recsys.stats.inference_results import (
     Estimate,
     Interval,
-    SkewWarning,
     SmallSampleWarning,
     ZeroVarianceWarning,
     caution,
@@ -36,6 +32,7 @@ from recsys.stats.inference_results import (
     clip_interval,
     t_interval,
 )
+from recsys.stats.mean_inference import METHODS, Method, sample_interval
 from recsys.stats.pairing import check_per_case, pair
 from recsys.stats.resampling import (
     Resampler,
@@ -49,10 +46,7 @@ from recsys.stats.resampling import (
     seed_from_rng,
     unit_keys,
 )
-from recsys.stats.samples import FEW, Sample
-
-Method = Literal["gaffke", "t", "normal", "studentised", "bca", "percentile"]
-METHODS = ("gaffke", "t", "normal", "studentised", "bca", "percentile")
+from recsys.stats.samples import Sample
 
 
 def units_interval(
@@ -84,81 +78,6 @@ def units_interval(
     return sample_interval(
         sample, error, df, method=method, confidence=confidence, bounds=bounds, noun=noun, draw=draw
     )
-
-
-def sample_interval(
-    sample: Sample,
-    error: float,
-    df: float,
-    *,
-    method: Method = "gaffke",
-    confidence: float = 0.95,
-    bounds: tuple[float, float] | None = None,
-    noun: str = "unit",
-    draw: Callable[[], Interval] | None = None,
-) -> Estimate:
-    """The same of a sample; `draw` gives the interval of a bootstrap."""
-    n, value = sample.n, sample.mean
-    if n == 0:
-        raise InputError("there is nothing to estimate: every case is excluded (NaN).")
-    n_rare = sample.n_rare
-    thin, uneven, heavy = _thin_facts(sample, n_rare, noun)
-    notes: tuple[Note, ...] = ()
-    if n < 3:
-        notes += (caution(SmallSampleWarning, "few_units", n=n, noun=noun, so="little"),)
-    is_known = bounds is not None and all(map(math.isfinite, bounds))
-    is_asked = method == "gaffke" or uneven or heavy
-    if bounds is not None and (n_rare is not None or (is_asked and is_known)):
-        interval, open_ends = _bounded_interval(sample, bounds, confidence)
-        notes += (note(thin[0], **thin[1], so=open_ends),) if thin else ()
-        return Estimate(value, error, interval, n, notes)
-    if method == "gaffke":
-        method = "t"
-    if n >= 3 and error == 0:
-        unbounded = Interval(-math.inf, math.inf, confidence, method)
-        return Estimate(value, error, unbounded, n, (*notes, caution(ZeroVarianceWarning, "no_spread")))
-    if thin and n >= 3 and n_rare is not None:
-        notes += (caution(SmallSampleWarning, thin[0], **thin[1], so="too_narrow"),)
-    elif thin and uneven:
-        notes += (note(thin[0], **thin[1], so="rough"),)
-    elif thin and heavy:
-        notes += (caution(SkewWarning, thin[0], **thin[1], so="too_narrow"),)
-    is_plain = draw is None or method in ("t", "normal")
-    interval = t_interval(value, error, df, confidence) if is_plain or draw is None else draw()
-    return Estimate(value, error, interval, n, notes)
-
-
-def _thin_facts(
-    sample: Sample, n_rare: int | None, noun: str
-) -> tuple[tuple[str, dict[str, Any]] | None, bool, bool]:
-    """The note where few units decide; whether few weigh nearly all, whether few deviate most."""
-    thin: tuple[str, dict[str, Any]] | None = None
-    n, uneven, n_heavy = sample.n, False, math.inf
-    if sample.weights is not None:
-        squares = sample.weights**2
-        # So many units of equal weight would have a spread that is as uncertain.
-        n_heavy = float((sample.times * squares).sum() ** 2 / (sample.times * squares**2).sum())
-        uneven = n_heavy < min(FEW, n / 2)
-    share, effective, is_heavy = sample.tails
-    if n_rare is not None:
-        thin = "rare_values", {"n_differing": n_rare, "n": n, "noun": noun}
-    elif uneven:
-        thin = "uneven_weights", {"n_heavy": n_heavy, "noun": noun}
-    elif is_heavy:
-        facts = {"share": share, "effective": effective, "n": sample.n_not_zero, "noun": "value"}
-        thin = "heavy_tails", facts
-    return thin, uneven, is_heavy
-
-
-def _bounded_interval(
-    sample: Sample, bounds: tuple[float, float], confidence: float
-) -> tuple[Interval, list[str]]:
-    """The interval of a mean of units in a known range, and which of its ends are open."""
-    interval = mean_bounds(sample, *bounds, confidence)
-    if sample.weights is None and sample.is_binary and bounds == (0.0, 1.0):
-        interval = replace(interval, method="Clopper-Pearson")
-    ends = {"lower": interval.low, "upper": interval.high}
-    return interval, [name for name, end in ends.items() if math.isinf(end)]
 
 
 def mean_interval(

@@ -20,7 +20,7 @@ import numpy as np
 
 from recsys.display.number_words import plural
 from recsys.errors import InputError, UnknownNameError
-from recsys.records.arrays import Array, Float, PerCase, cached_property
+from recsys.records.arrays import Array, Float, PerCase
 from recsys.records.facts import Note, note
 from recsys.stats.comparison_table import (
     EFFECTS,
@@ -31,44 +31,35 @@ from recsys.stats.comparison_table import (
     with_verdict,
 )
 from recsys.stats.effects import Effect
-from recsys.stats.gaffke import mean_bounds, mean_p
+from recsys.stats.gaffke import mean_p
 from recsys.stats.group_jackknife import Jackknife, mean_jackknife
 from recsys.stats.inference_results import (
     Alternative,
     Estimate,
     Interval,
-    TestResult,
     fieller_lift,
-    t_interval,
     t_ratio,
     t_tail,
     warn_once,
 )
+from recsys.stats.mean_inference import BOOTSTRAPS, DifferenceTest, sample_estimate
 from recsys.stats.multiple_comparisons import adjust, adjust_best, fit_for_max_t, join_parts, step_down
 from recsys.stats.pair_pieces import PairsInMemory, PairsOfPieces, PairSource, Pieces
 from recsys.stats.paired_tests import (
     allow_for_unseen,
     bayes_from_estimate,
     equivalence_from_estimate,
-    sample_estimate,
     sign_test,
-    spread_notes,
-    t_test,
-    tail_notes,
-    too_sparse_note,
     wilcoxon,
 )
 from recsys.stats.pairing import Aligned, Paired, align, describe_missing, side_estimates
 from recsys.stats.resampling import (
-    BOOTSTRAP_FROM,
     Replicates,
     Resampler,
     seed_from_rng,
 )
 from recsys.stats.runs import RunsResult, compare_runs, folds_of_users, merge_runs, run_layout, run_result
 from recsys.stats.samples import FEW, Sample
-from recsys.stats.sign_flips import METHOD as FLIPS
-from recsys.stats.sign_flips import SignFlips
 from recsys.stats.variance_reduction import (
     AdjustedSides,
     Adjustment,
@@ -81,7 +72,6 @@ from recsys.stats.variance_reduction import (
 Runs = Mapping[str, list[PerCase]]
 Bounds = tuple[float, float]
 Grouped = Mapping[str, Mapping[str, Sequence[Jackknife]]]
-_BOOTSTRAPS = ("studentised", "bca", "percentile")
 
 
 def compare_tables(
@@ -402,7 +392,7 @@ def _mean_rows(
 ) -> tuple[dict[Triple, Row], _Draws | None]:
     """Rows of metrics that are means over cases, and their draws if max-T is the correction."""
     adjusted = _adjust_sides(triples, pairs, adjustment)
-    is_resampled = options.correction == "max-t" or {options.test, options.interval_method} & set(_BOOTSTRAPS)
+    is_resampled = options.correction == "max-t" or {options.test, options.interval_method} & set(BOOTSTRAPS)
     replicates: Replicates | None = None
     draws: _Draws | None = None
     if is_resampled and triples:
@@ -468,11 +458,17 @@ def _mean_row(
     counted_sample = sample if counted is differences else counted.sample
     ends = _bounds_of(differences, known)
     tested = differences if adjusted is None else adjusted.differences
-    test = _Test(
-        tested, sample if adjusted is None else tested.sample, ends[1] - ends[0], adjusted is not None, drawn,
-        options,
+    test = DifferenceTest(
+        sample if adjusted is None else tested.sample, options.test, options.interval_method,
+        ends[1] - ends[0], tested.notes, adjusted is not None, tested.spent, drawn,
     )  # fmt: skip
-    result, own_interval = test.result(), test.interval(options.confidence)
+    if options.test == "wilcoxon":
+        result = test.with_sparse_note(wilcoxon(tested))  # type: ignore[arg-type] # of pairs in memory
+    elif options.test == "sign":
+        result = test.with_sparse_note(sign_test(tested, dead_zone=options.tie))
+    else:
+        result = test.result(options.confidence)
+    own_interval = test.interval(options.confidence)
     interval = own_interval if together == options.confidence else test.interval(together)
     sides = differences.side_estimates()
     n_above, ties, n_below = counted_sample.wins_ties_losses(options.tie)
@@ -605,82 +601,6 @@ def _with_margin_tests(row: Row, estimate: Estimate, df: float, options: Options
         if lower_is_better:
             bayes = replace(bayes, p_worse=bayes.p_better, p_better=bayes.p_worse)
     return replace(row, equivalence=equivalent, non_inferiority=no_worse, bayes=bayes)
-
-
-@dataclass(frozen=True, eq=False)
-class _Test:
-    """The test of one row and the interval that follows, from the draws that all rows share, if any.
-
-    `paired` are the pairs of `sample`; `reach` is how far a difference may lie from 0. Rows with too few
-    differences for a bootstrap are tested by sign flips, and adjusted ones by t where others are by flips.
-    """
-
-    paired: Paired
-    sample: Sample
-    reach: float
-    is_adjusted: bool
-    drawn: Replicates | None
-    options: Options
-
-    @cached_property
-    def _flips(self) -> SignFlips:
-        return SignFlips.of(self.sample)
-
-    @cached_property
-    def _is_sparse(self) -> bool:
-        is_resampled = bool({self.options.test, self.options.interval_method} & set(_BOOTSTRAPS))
-        return is_resampled and self.sample.few_are_not_zero(BOOTSTRAP_FROM)
-
-    def result(self) -> TestResult:
-        options, test, sample, notes = self.options, self.options.test, self.sample, self.paired.notes
-        if test == "wilcoxon":
-            result = wilcoxon(self.paired)  # type: ignore[arg-type] # sums have no ranks, and do not get here
-        elif test == "sign":
-            result = sign_test(self.paired, dead_zone=options.tie)
-        elif test == "t" or (test == "permutation" and self.is_adjusted):
-            result = t_test(sample, notes, self.paired.spent, confidence=options.confidence)
-        elif test in _BOOTSTRAPS and not self._is_sparse and self.drawn is not None:
-            p = float(self.drawn.p_values(test)[0])
-            label = f"{test} bootstrap ({options.n_resamples} {self.drawn.scheme} draws)"
-            result = replace(_statistic_only(sample, notes), method=label, p_value=p)
-        else:
-            result = _statistic_only(sample, notes) if sample.few_decide else t_test(sample, notes)
-            result = replace(result, method=FLIPS, p_value=self._flips.p_value())
-        if self._is_sparse:
-            result = replace(result, notes=(*result.notes, too_sparse_note(sample)))
-        return result
-
-    def interval(self, level: float) -> Interval:
-        """The interval of this confidence."""
-        sample, method = self.sample, self.options.interval_method
-        if self._is_sparse or (method == FLIPS and not self.is_adjusted):
-            return self._flips_interval(level)
-        if method in _BOOTSTRAPS and self.drawn is not None:
-            low, high = self.drawn.limits(method, level)[0].tolist()
-            return Interval(low, high, level, method)
-        df = math.inf if method == "normal" else sample.df - self.paired.spent
-        found = t_interval(sample.mean, sample.error, df, level)
-        return replace(found, method="t" if method == FLIPS else method)
-
-    def _flips_interval(self, level: float) -> Interval:
-        """The means that flips do not reject, and those that units not seen allow for, but 0 if rejected.
-
-        Where few units differ, flips alone would miss the mean far too often: they take all ties for equal.
-        """
-        reach = self.reach
-        interval = self._flips.interval(level, reach=reach)
-        if math.isinf(reach):
-            return interval
-        bounds = mean_bounds(self.sample, -reach, reach, level)
-        low = interval.low if interval.low > 0.0 else min(interval.low, bounds.low)
-        high = interval.high if interval.high < 0.0 else max(interval.high, bounds.high)
-        return replace(interval, low=low, high=high)
-
-
-def _statistic_only(sample: Sample, notes: tuple[Note, ...]) -> TestResult:
-    """The t statistic without the caution of skewness, as the t distribution is not used."""
-    t, notes = t_ratio(sample.mean, sample.error), notes + spread_notes(sample) + tail_notes(sample)
-    return TestResult("", sample.mean, t, math.nan, sample.n, notes=notes)
 
 
 def _with_run_spread(

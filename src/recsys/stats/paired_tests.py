@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,28 +24,31 @@ from recsys.records.checks import is_number, to_floats
 from recsys.records.facts import Note, note
 from recsys.stats.gaffke import (
     METHOD,
-    mean_bounds,
-    mean_p,
-    units_needed,
 )
 from recsys.stats.inference_results import (
     Alternative,
     Estimate,
     Interval,
     RankTestWarning,
-    SkewWarning,
     SmallSampleWarning,
     TestResult,
-    ZeroVarianceWarning,
     caution,
     check_alternative,
     check_confidence,
     t_interval,
     t_ratio,
     t_tail,
-    zero_spread_p,
 )
 from recsys.stats.intervals import check_bounds, check_not_nan
+from recsys.stats.mean_inference import (
+    bounded_mean_test,
+    sample_estimate,
+    skew_notes,
+    spread_notes,
+    t_test,
+    tail_notes,
+    too_sparse_note,
+)
 from recsys.stats.pairing import Differences, Paired, as_differences, as_paired, pair
 from recsys.stats.resampling import (
     BOOTSTRAP_FROM,
@@ -57,7 +60,7 @@ from recsys.stats.resampling import (
     replicate,
     seed_from_rng,
 )
-from recsys.stats.samples import FEW, Sample
+from recsys.stats.samples import Sample
 from recsys.stats.sign_flips import METHOD as FLIPS
 from recsys.stats.sign_flips import SignFlips
 
@@ -68,18 +71,6 @@ EXACT_WILCOXON = 50
 EQUAL_WITHIN = 1e-12  # of the largest difference: what float64 makes of equal differences
 # Shapiro and Wilk's coefficients are accurate up to this sample size.
 SHAPIRO_UP_TO = 5000
-
-
-def spread_notes(sample: Sample, noun: str = "difference") -> tuple[Note, ...]:
-    """Cautions common to all tests: too few units, or no spread at all, so that t is not defined."""
-    notes: tuple[Note, ...] = ()
-    n = sample.n
-    if n < 3:
-        notes += (caution(SmallSampleWarning, "few_units", n=n, noun="unit", so="no_test"),)
-    if n > 1 and not sample.varies:
-        p = zero_spread_p(n - 1) if noun == "difference" and sample.n_not_zero else None
-        notes += (caution(ZeroVarianceWarning, "equal_values", noun=noun, p=p),)
-    return notes
 
 
 def paired_t(
@@ -95,22 +86,6 @@ def paired_t(
     check_alternative(alternative)
     d = as_paired(differences)
     return t_test(d.sample, d.notes, d.spent, alternative=alternative, confidence=confidence)
-
-
-def t_test(
-    sample: Sample,
-    notes: tuple[Note, ...] = (),
-    spent: int = 0,
-    *,
-    alternative: Alternative = "two-sided",
-    confidence: float = 0.95,
-) -> TestResult:
-    """The same of a sample of which adjustments have `spent` so many degrees of freedom."""
-    notes += spread_notes(sample) + (skew_notes(sample, alternative) or tail_notes(sample))
-    df, t = sample.df - spent, t_ratio(sample.mean, sample.error)
-    interval = t_interval(sample.mean, sample.error, df, confidence, alternative)
-    p = t_tail(t, df, alternative)
-    return TestResult("paired t", sample.mean, t, p, sample.n, alternative, interval, df, notes)
 
 
 def sign_flip(
@@ -133,32 +108,6 @@ def sign_flip(
     notes = d.notes + spread_notes(sample) + (skew_notes(sample, alternative) or tail_notes(sample))
     interval, p, mean = flips.interval(confidence, alternative), flips.p_value(alternative), sample.mean
     return TestResult(FLIPS, mean, mean, p, sample.n, alternative, interval, notes=notes)
-
-
-def skew_notes(sample: Sample, alternative: Alternative = "two-sided") -> tuple[Note, ...]:
-    """Warn when skewness moves an error rate by more than a tenth of 5 %, by the first Edgeworth term."""
-    if sample.n < FEW or not sample.varies:
-        return ()
-    total, cubes, _, sixths = sample.powers
-    cubes = abs(cubes)
-    scaled_skewness = cubes / total**1.5  # skewness over the root of n
-    # One-sided, the shift is linear; two-sided, the tails cancel to first order and the square is left.
-    shift = 0.11 * scaled_skewness if alternative != "two-sided" else 0.2 * scaled_skewness**2
-    # Ignore skewness that a few large values produce by chance.
-    if shift >= 0.005 and cubes >= 2.0 * math.sqrt(sixths):
-        n, differing = sample.n, sample.n_not_zero
-        too_few = differing < BOOTSTRAP_FROM and 2 * differing <= n
-        return (caution(SkewWarning, "skewed", n_differing=differing, n=n, too_few=too_few),)
-    return ()
-
-
-def tail_notes(sample: Sample) -> tuple[Note, ...]:
-    """Warn if a few units make up the spread of the differences: no test of the mean is sure to hold then."""
-    share, effective, is_heavy = sample.tails
-    if not is_heavy:
-        return ()
-    facts = {"share": share, "effective": effective, "n": sample.n_not_zero, "noun": "difference"}
-    return (caution(SkewWarning, "heavy_tails", **facts, so="tests"),)
 
 
 def rank_notes(n: int) -> tuple[Note, ...]:
@@ -352,11 +301,6 @@ def bootstrap_test(
     )
 
 
-def too_sparse_note(sample: Sample) -> Note:
-    """Warn that too few units differ for a bootstrap; return the note."""
-    return caution(SmallSampleWarning, "too_sparse", n_differing=sample.n_not_zero, n=sample.n)
-
-
 def statistic_permutation(
     differences: Differences,
     statistic: Callable[[Any, Any], float],
@@ -440,59 +384,10 @@ def difference_estimate(differences: Paired | npt.ArrayLike, confidence: float =
     return sample_estimate(d.sample, d.notes, confidence)
 
 
-def sample_estimate(sample: Sample, notes: tuple[Note, ...] = (), confidence: float = 0.95) -> Estimate:
-    """The mean of a sample with its t interval."""
-    interval = t_interval(sample.mean, sample.error, sample.df, confidence)
-    return Estimate(sample.mean, sample.error, interval, sample.n, notes + spread_notes(sample))
-
-
 def _one_sided_p(mean: float, bound: float, error: float, df: float, alternative: Alternative) -> float:
     if not error > 0:  # nothing says how far others may be
         return 0.0 if math.isinf(bound) else math.nan
     return t_tail(t_ratio(mean - bound, error), df, alternative)
-
-
-def bounded_mean_test(
-    sample: Sample,
-    c: float,
-    bounds: tuple[float, float],
-    alternative: Literal["greater", "less"],
-    *,
-    confidence: float = 0.95,
-    n_differing: int | None = None,
-) -> TestResult | None:
-    """One-sided test of a mean against `c` that allows for differences that were not seen: Gaffke's bound.
-
-    None where the end of their range is not known and enough units differ for t. Few differences without an
-    end to their range show nothing: p is NaN.
-
-    Args:
-        sample: the differences.
-        c: the mean that is tested.
-        bounds: the least and the greatest difference; infinite if it is not known.
-        alternative: whether the mean is greater or less than `c`.
-        confidence: of the bound.
-        n_differing: how many units differ, if not all with a difference that is not 0.
-    """
-    notes: tuple[Note, ...] = ()
-    n, mean = sample.n, sample.mean
-    differing, n_uncommon = sample.differing
-    differing = differing if n_differing is None else n_differing
-    few = min(differing, n_uncommon) < FEW
-    if math.isinf(bounds[0] if alternative == "greater" else bounds[1]):
-        if not few or 2 * min(differing, n_uncommon) > n:
-            return None
-        nothing = Interval(-math.inf, math.inf, confidence, METHOD)
-        notes = (note("differing", n_differing=differing, n=n, so="range_unknown"),)
-        return TestResult(METHOD, mean, math.nan, math.nan, n, alternative, nothing, notes=notes)
-    p = mean_p(sample, c, *bounds, alternative)
-    interval = mean_bounds(sample, *bounds, confidence, alternative=alternative)
-    if few:
-        notes = (note("differing", n_differing=differing, n=n, so="bound_allows"),)
-        if p > 1.0 - confidence:
-            needed = units_needed(sample, c, *bounds, alternative, alpha=1.0 - confidence)
-            notes = (note("few_differ", n_differing=differing, n=n, needed=needed),)
-    return TestResult(METHOD, mean, math.nan, p, n, alternative, interval, notes=notes)
 
 
 def equivalence(

@@ -23,7 +23,8 @@ from recsys.records.arrays import Bool, ExactSums, Float, Histogram, Int, PerCas
 from recsys.records.facts import note
 from recsys.stats.gaffke import mean_bounds
 from recsys.stats.inference_results import Estimate, Interval, SkewWarning, caution, t_interval
-from recsys.stats.intervals import Combination, Method, units_interval
+from recsys.stats.intervals import Combination, units_interval
+from recsys.stats.mean_inference import Method
 from recsys.stats.resampling import Units, groups_of
 from recsys.stats.samples import Moments, Sample
 

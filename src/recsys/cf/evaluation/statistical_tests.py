@@ -18,7 +18,8 @@ from recsys.records.facts import Note
 from recsys.stats.effects import STANDARDISED, Effect, d_z, deviation, effect_notes, label_of, pooled_d
 from recsys.stats.effects import glass_delta as glass_effect
 from recsys.stats.inference_results import Alternative, Estimate, TestResult, check_alpha
-from recsys.stats.intervals import Method, units_interval
+from recsys.stats.intervals import units_interval
+from recsys.stats.mean_inference import Method
 from recsys.stats.multiple_comparisons import adjust
 from recsys.stats.paired_tests import paired_t, sign_flip, signed_rank_sums, wilcoxon
 from recsys.stats.pairing import Differences, pair

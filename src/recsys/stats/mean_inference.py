@@ -1,0 +1,325 @@
+"""What is known about the mean of a sample: the only place where a method is chosen.
+
+Two questions, one rule each.
+
+Where does the mean lie (`sample_interval`), and is it at least c (`bounded_mean_test`: margins, equivalence,
+the gate)? Where the range of the values is known, the answer is Gaffke's bound, which always allows for units
+that were not seen (see `gaffke`); else it is that of t, which few units that differ do not support.
+
+Is it better or worse than 0 (`DifferenceTest`)? That is a test of the units seen, by sign flips, exact where
+few differ and close to t where many do (see `sign_flips`). Its interval excludes 0 where the test does; its
+other ends allow for units that were not seen, too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from recsys.errors import InputError
+from recsys.records.arrays import cached_property
+from recsys.records.facts import Note, note
+from recsys.stats.gaffke import METHOD, mean_bounds, mean_p, units_needed
+from recsys.stats.inference_results import (
+    Alternative,
+    Estimate,
+    Interval,
+    SkewWarning,
+    SmallSampleWarning,
+    TestResult,
+    ZeroVarianceWarning,
+    caution,
+    t_interval,
+    t_ratio,
+    t_tail,
+    zero_spread_p,
+)
+from recsys.stats.resampling import BOOTSTRAP_FROM, Replicates
+from recsys.stats.samples import FEW, Sample
+from recsys.stats.sign_flips import METHOD as FLIPS
+from recsys.stats.sign_flips import SignFlips
+
+Method = Literal["gaffke", "t", "normal", "studentised", "bca", "percentile"]
+METHODS = ("gaffke", "t", "normal", "studentised", "bca", "percentile")
+BOOTSTRAPS = ("studentised", "bca", "percentile")
+
+
+def sample_interval(
+    sample: Sample,
+    error: float,
+    df: float,
+    *,
+    method: Method = "gaffke",
+    confidence: float = 0.95,
+    bounds: tuple[float, float] | None = None,
+    noun: str = "unit",
+    draw: Callable[[], Interval] | None = None,
+) -> Estimate:
+    """The mean of a sample and its interval.
+
+    Args:
+        sample: the units.
+        error: their standard error, for methods but "gaffke".
+        df: its degrees of freedom.
+        method: "gaffke", "t", "normal" or a bootstrap.
+        confidence: how often such intervals hold the mean.
+        bounds: the least and the greatest value of a unit, None if unknown; then "gaffke" is t.
+        noun: what a unit is called.
+        draw: the interval of a bootstrap.
+    """
+    n, value = sample.n, sample.mean
+    if n == 0:
+        raise InputError("there is nothing to estimate: every case is excluded (NaN).")
+    n_rare = sample.n_rare
+    thin, uneven, heavy = _thin_facts(sample, n_rare, noun)
+    notes: tuple[Note, ...] = ()
+    if n < 3:
+        notes += (caution(SmallSampleWarning, "few_units", n=n, noun=noun, so="little"),)
+    is_known = bounds is not None and all(map(math.isfinite, bounds))
+    is_asked = method == "gaffke" or uneven or heavy
+    if bounds is not None and (n_rare is not None or (is_asked and is_known)):
+        interval, open_ends = _bounded_interval(sample, bounds, confidence)
+        notes += (note(thin[0], **thin[1], so=open_ends),) if thin else ()
+        return Estimate(value, error, interval, n, notes)
+    if method == "gaffke":
+        method = "t"
+    if n >= 3 and error == 0:
+        unbounded = Interval(-math.inf, math.inf, confidence, method)
+        return Estimate(value, error, unbounded, n, (*notes, caution(ZeroVarianceWarning, "no_spread")))
+    if thin and n >= 3 and n_rare is not None:
+        notes += (caution(SmallSampleWarning, thin[0], **thin[1], so="too_narrow"),)
+    elif thin and uneven:
+        notes += (note(thin[0], **thin[1], so="rough"),)
+    elif thin and heavy:
+        notes += (caution(SkewWarning, thin[0], **thin[1], so="too_narrow"),)
+    is_plain = draw is None or method in ("t", "normal")
+    interval = t_interval(value, error, df, confidence) if is_plain or draw is None else draw()
+    return Estimate(value, error, interval, n, notes)
+
+
+def _thin_facts(
+    sample: Sample, n_rare: int | None, noun: str
+) -> tuple[tuple[str, dict[str, Any]] | None, bool, bool]:
+    """The note where few units decide; whether few weigh nearly all, whether few deviate most."""
+    thin: tuple[str, dict[str, Any]] | None = None
+    n, uneven, n_heavy = sample.n, False, math.inf
+    if sample.weights is not None:
+        squares = sample.weights**2
+        # So many units of equal weight would have a spread that is as uncertain.
+        n_heavy = float((sample.times * squares).sum() ** 2 / (sample.times * squares**2).sum())
+        uneven = n_heavy < min(FEW, n / 2)
+    share, effective, is_heavy = sample.tails
+    if n_rare is not None:
+        thin = "rare_values", {"n_differing": n_rare, "n": n, "noun": noun}
+    elif uneven:
+        thin = "uneven_weights", {"n_heavy": n_heavy, "noun": noun}
+    elif is_heavy:
+        facts = {"share": share, "effective": effective, "n": sample.n_not_zero, "noun": "value"}
+        thin = "heavy_tails", facts
+    return thin, uneven, is_heavy
+
+
+def _bounded_interval(
+    sample: Sample, bounds: tuple[float, float], confidence: float
+) -> tuple[Interval, list[str]]:
+    """The interval of a mean of units in a known range, and which of its ends are open."""
+    interval = mean_bounds(sample, *bounds, confidence)
+    if sample.weights is None and sample.is_binary and bounds == (0.0, 1.0):
+        interval = replace(interval, method="Clopper-Pearson")
+    ends = {"lower": interval.low, "upper": interval.high}
+    return interval, [name for name, end in ends.items() if math.isinf(end)]
+
+
+def bounded_mean_test(
+    sample: Sample,
+    c: float,
+    bounds: tuple[float, float],
+    alternative: Literal["greater", "less"],
+    *,
+    confidence: float = 0.95,
+    n_differing: int | None = None,
+) -> TestResult | None:
+    """One-sided test of a mean against `c` that allows for differences that were not seen: Gaffke's bound.
+
+    None where the end of their range is not known and enough units differ for t. Few differences without an
+    end to their range show nothing: p is NaN.
+
+    Args:
+        sample: the differences.
+        c: the mean that is tested.
+        bounds: the least and the greatest difference; infinite if it is not known.
+        alternative: whether the mean is greater or less than `c`.
+        confidence: of the bound.
+        n_differing: how many units differ, if not all with a difference that is not 0.
+    """
+    notes: tuple[Note, ...] = ()
+    n, mean = sample.n, sample.mean
+    differing, n_uncommon = sample.differing
+    differing = differing if n_differing is None else n_differing
+    few = min(differing, n_uncommon) < FEW
+    if math.isinf(bounds[0] if alternative == "greater" else bounds[1]):
+        if not few or 2 * min(differing, n_uncommon) > n:
+            return None
+        nothing = Interval(-math.inf, math.inf, confidence, METHOD)
+        notes = (note("differing", n_differing=differing, n=n, so="range_unknown"),)
+        return TestResult(METHOD, mean, math.nan, math.nan, n, alternative, nothing, notes=notes)
+    p = mean_p(sample, c, *bounds, alternative)
+    interval = mean_bounds(sample, *bounds, confidence, alternative=alternative)
+    if few:
+        notes = (note("differing", n_differing=differing, n=n, so="bound_allows"),)
+        if p > 1.0 - confidence:
+            needed = units_needed(sample, c, *bounds, alternative, alpha=1.0 - confidence)
+            notes = (note("few_differ", n_differing=differing, n=n, needed=needed),)
+    return TestResult(METHOD, mean, math.nan, p, n, alternative, interval, notes=notes)
+
+
+@dataclass(frozen=True, eq=False)
+class DifferenceTest:
+    """Whether the mean of a sample of differences is 0, and the interval that goes with the test.
+
+    `test` is "permutation" (sign flips), "t" or a bootstrap, `interval_method` the same or "normal"; `reach`
+    is how far a difference may lie from 0. `drawn` are the resamples of a bootstrap: samples in which too few
+    differ for one are tested by sign flips. Adjusted ones are tested by t where others are by sign flips,
+    with as many degrees of freedom less as the adjustment `spent`.
+    """
+
+    sample: Sample
+    test: str = "permutation"
+    interval_method: str = FLIPS
+    reach: float = math.inf
+    notes: tuple[Note, ...] = ()
+    is_adjusted: bool = False
+    spent: int = 0
+    drawn: Replicates | None = None
+
+    @cached_property
+    def _flips(self) -> SignFlips:
+        return SignFlips.of(self.sample)
+
+    @cached_property
+    def _is_sparse(self) -> bool:
+        is_resampled = bool({self.test, self.interval_method} & set(BOOTSTRAPS))
+        return is_resampled and self.sample.few_are_not_zero(BOOTSTRAP_FROM)
+
+    def result(self, confidence: float = 0.95) -> TestResult:
+        """The test; `confidence` is that of the interval of t."""
+        test, sample, notes = self.test, self.sample, self.notes
+        if test == "t" or (test == "permutation" and self.is_adjusted):
+            result = t_test(sample, notes, self.spent, confidence=confidence)
+        elif test in BOOTSTRAPS and not self._is_sparse and self.drawn is not None:
+            label = f"{test} bootstrap ({self.drawn.deviations.shape[1]} {self.drawn.scheme} draws)"
+            p = float(self.drawn.p_values(test)[0])
+            result = replace(self._statistic_only(), method=label, p_value=p)
+        else:
+            result = self._statistic_only() if sample.few_decide else t_test(sample, notes)
+            result = replace(result, method=FLIPS, p_value=self._flips.p_value())
+        return self.with_sparse_note(result)
+
+    def with_sparse_note(self, result: TestResult) -> TestResult:
+        """The result with a note where too few differ for the bootstrap that was asked for."""
+        return (
+            replace(result, notes=(*result.notes, too_sparse_note(self.sample)))
+            if self._is_sparse
+            else result
+        )
+
+    def _statistic_only(self) -> TestResult:
+        """The t statistic without the caution of skewness, as the t distribution is not used."""
+        sample = self.sample
+        notes = self.notes + spread_notes(sample) + tail_notes(sample)
+        return TestResult(
+            "", sample.mean, t_ratio(sample.mean, sample.error), math.nan, sample.n, notes=notes
+        )
+
+    def interval(self, level: float) -> Interval:
+        """The interval of this confidence."""
+        sample, method = self.sample, self.interval_method
+        if self._is_sparse or (method == FLIPS and not self.is_adjusted):
+            return self._flips_interval(level)
+        if method in BOOTSTRAPS and self.drawn is not None:
+            low, high = self.drawn.limits(method, level)[0].tolist()
+            return Interval(low, high, level, method)
+        df = math.inf if method == "normal" else sample.df - self.spent
+        found = t_interval(sample.mean, sample.error, df, level)
+        return replace(found, method="t" if method == FLIPS else method)
+
+    def _flips_interval(self, level: float) -> Interval:
+        """The means that flips do not reject, and those that units not seen allow for, but 0 if rejected.
+
+        Where few units differ, flips alone would miss the mean far too often: they take all ties for equal.
+        """
+        reach = self.reach
+        interval = self._flips.interval(level, reach=reach)
+        if math.isinf(reach):
+            return interval
+        bounds = mean_bounds(self.sample, -reach, reach, level)
+        low = interval.low if interval.low > 0.0 else min(interval.low, bounds.low)
+        high = interval.high if interval.high < 0.0 else max(interval.high, bounds.high)
+        return replace(interval, low=low, high=high)
+
+
+def t_test(
+    sample: Sample,
+    notes: tuple[Note, ...] = (),
+    spent: int = 0,
+    *,
+    alternative: Alternative = "two-sided",
+    confidence: float = 0.95,
+) -> TestResult:
+    """The t-test of a mean of 0, of a sample of which adjustments have `spent` so many degrees of freedom."""
+    notes += spread_notes(sample) + (skew_notes(sample, alternative) or tail_notes(sample))
+    df, t = sample.df - spent, t_ratio(sample.mean, sample.error)
+    interval = t_interval(sample.mean, sample.error, df, confidence, alternative)
+    p = t_tail(t, df, alternative)
+    return TestResult("paired t", sample.mean, t, p, sample.n, alternative, interval, df, notes)
+
+
+def sample_estimate(sample: Sample, notes: tuple[Note, ...] = (), confidence: float = 0.95) -> Estimate:
+    """The mean of a sample with its t interval."""
+    interval = t_interval(sample.mean, sample.error, sample.df, confidence)
+    return Estimate(sample.mean, sample.error, interval, sample.n, notes + spread_notes(sample))
+
+
+def spread_notes(sample: Sample, noun: str = "difference") -> tuple[Note, ...]:
+    """Cautions common to all tests: too few units, or no spread at all, so that t is not defined."""
+    notes: tuple[Note, ...] = ()
+    n = sample.n
+    if n < 3:
+        notes += (caution(SmallSampleWarning, "few_units", n=n, noun="unit", so="no_test"),)
+    if n > 1 and not sample.varies:
+        p = zero_spread_p(n - 1) if noun == "difference" and sample.n_not_zero else None
+        notes += (caution(ZeroVarianceWarning, "equal_values", noun=noun, p=p),)
+    return notes
+
+
+def skew_notes(sample: Sample, alternative: Alternative = "two-sided") -> tuple[Note, ...]:
+    """Warn when skewness moves an error rate by more than a tenth of 5 %, by the first Edgeworth term."""
+    if sample.n < FEW or not sample.varies:
+        return ()
+    total, cubes, _, sixths = sample.powers
+    cubes = abs(cubes)
+    scaled_skewness = cubes / total**1.5  # skewness over the root of n
+    # One-sided, the shift is linear; two-sided, the tails cancel to first order and the square is left.
+    shift = 0.11 * scaled_skewness if alternative != "two-sided" else 0.2 * scaled_skewness**2
+    # Ignore skewness that a few large values produce by chance.
+    if shift >= 0.005 and cubes >= 2.0 * math.sqrt(sixths):
+        n, differing = sample.n, sample.n_not_zero
+        too_few = differing < BOOTSTRAP_FROM and 2 * differing <= n
+        return (caution(SkewWarning, "skewed", n_differing=differing, n=n, too_few=too_few),)
+    return ()
+
+
+def tail_notes(sample: Sample) -> tuple[Note, ...]:
+    """Warn if a few units make up the spread of the differences: no test of the mean is sure to hold then."""
+    share, effective, is_heavy = sample.tails
+    if not is_heavy:
+        return ()
+    facts = {"share": share, "effective": effective, "n": sample.n_not_zero, "noun": "difference"}
+    return (caution(SkewWarning, "heavy_tails", **facts, so="tests"),)
+
+
+def too_sparse_note(sample: Sample) -> Note:
+    """Warn that too few units differ for a bootstrap; return the note."""
+    return caution(SmallSampleWarning, "too_sparse", n_differing=sample.n_not_zero, n=sample.n)
