@@ -141,6 +141,11 @@ class Options:
         return self.covariates is not None or self.strata is not None
 
     @property
+    def tests_margins(self) -> bool:
+        """Whether a margin or a region of practical equivalence was given."""
+        return not (self.margin is None and self.no_worse_than is None and self.rope is None)
+
+    @property
     def interval_method(self) -> str:
         """The method of the interval, after defaults."""
         if self.interval is not None:

@@ -46,20 +46,22 @@ from recsys.stats.mean_inference import BOOTSTRAPS, DifferenceTest, sample_estim
 from recsys.stats.multiple_comparisons import adjust, adjust_best, fit_for_max_t, join_parts, step_down
 from recsys.stats.pair_pieces import PairsInMemory, PairsOfPieces, PairSource, Pieces
 from recsys.stats.paired_tests import (
+    BayesResult,
+    EquivalenceResult,
     allow_for_unseen,
     bayes_from_estimate,
     equivalence_from_estimate,
     sign_test,
     wilcoxon,
 )
-from recsys.stats.pairing import Aligned, Paired, align, describe_missing, side_estimates
+from recsys.stats.pairing import Aligned, Paired, Sides, align, describe_missing, side_estimates
 from recsys.stats.resampling import (
     Replicates,
     Resampler,
     seed_from_rng,
 )
 from recsys.stats.runs import RunsResult, compare_runs, folds_of_users, merge_runs, run_layout, run_result
-from recsys.stats.samples import FEW, Sample
+from recsys.stats.samples import FEW
 from recsys.stats.variance_reduction import (
     AdjustedSides,
     Adjustment,
@@ -206,25 +208,103 @@ def _compare(
 ) -> ComparisonTable:
     """The table of all rows: of pairs, or of metrics that are known without groups of users."""
     triples = [triple for triple in families.triples if triple[2] not in jackknives.get(triple[0], {})]
-    mean_rows, draws = _mean_rows(
+    means, draws = _found_of_means(
         triples, pairs, adjustment, ranges=ranges, families=families, options=options
     )
     rows = []
     for triple in families.triples:
         model, base, metric = triple
         own_runs = ([], []) if runs is None else (runs[model], runs[base])
-        own = layout if max(map(len, own_runs)) > 1 else ""
-        row = mean_rows.get(triple)
-        if row is None:
+        own, together = layout if max(map(len, own_runs)) > 1 else "", families.confidence(metric)
+        if triple not in means:
             sides = jackknives[model][metric], jackknives[base][metric]
             ids = [run.ids for run in own_runs[0]]
-            row = _jackknife_row(triple, *sides, ids, layout=own, families=families, options=options)
-        elif own:
-            row = _with_run_spread(
-                row, *own_runs, layout=own, adjustment=adjustment, families=families, options=options
-            )
-        rows.append(row)
+            found = _found_by_jackknife(triple, *sides, ids, layout=own, together=together, options=options)
+        else:
+            found = means[triple]
+            if own:
+                found = _found_in_runs(
+                    found, *own_runs, layout=own, adjustment=adjustment, together=together, options=options
+                )
+        rows.append(found.row())
     return _make_table(rows, families, draws, (pairs.missing, pairs.n_cases), options)
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """What a row has beside its difference."""
+
+    effect: Effect
+    wins: int
+    ties: int
+    losses: int
+    n_cases: int
+    n_units: int
+
+
+class _Margins(NamedTuple):
+    """The tests that options ask for beside that of the difference."""
+
+    equivalence: EquivalenceResult | None = None
+    non_inferiority: EquivalenceResult | None = None
+    bayes: BayesResult | None = None
+
+
+@dataclass(frozen=True)
+class _Found:
+    """The difference of two models on one metric, whether it is of users, of groups of users or of runs.
+
+    `value` is the model's mean, `sides` are those whose lift is estimated; `together` is the interval that
+    holds together with those of the family, and `least` is the smallest lift there can be.
+    """
+
+    triple: Triple
+    value: float
+    sides: Sides
+    difference: float
+    error: float
+    own: Interval
+    together: Interval
+    statistic: float
+    p_value: float
+    test: str
+    counts: _Counts
+    margins: _Margins
+    notes: tuple[Note, ...]
+    least: float = -math.inf
+    runs: RunsResult | None = None
+    variance_saved: float = math.nan
+
+    def row(self) -> Row:
+        """The row, without its family, adjusted p-value and verdict."""
+        first, second, variances = self.sides
+        (lift, wide), (_, own) = (
+            fieller_lift(first, second, variances, one, self.least) for one in (self.together, self.own)
+        )
+        model, baseline, metric = self.triple
+        return Row(
+            model,
+            baseline,
+            metric,
+            value=self.value,
+            baseline_value=second,
+            difference=self.difference,
+            interval=self.together,
+            relative=lift,
+            relative_interval=wide,
+            own_interval=self.own,
+            own_relative_interval=own,
+            statistic=self.statistic,
+            p_value=self.p_value,
+            adjusted_p=math.nan,
+            test=self.test,
+            standard_error=self.error,
+            runs=self.runs,
+            variance_saved=self.variance_saved,
+            notes=self.notes,
+            **vars(self.counts),
+            **self.margins._asdict(),
+        )
 
 
 @dataclass(frozen=True)
@@ -381,7 +461,7 @@ def _build_adjustment(options: Options, users: Array) -> Adjustment | None:
     return Adjustment(users, covariates, strata)
 
 
-def _mean_rows(
+def _found_of_means(
     triples: Sequence[Triple],
     pairs: PairSource,
     adjustment: Adjustment | None,
@@ -389,8 +469,8 @@ def _mean_rows(
     ranges: Mapping[str, Bounds],
     families: _Families,
     options: Options,
-) -> tuple[dict[Triple, Row], _Draws | None]:
-    """Rows of metrics that are means over cases, and their draws if max-T is the correction."""
+) -> tuple[dict[Triple, _Found], _Draws | None]:
+    """The differences of means over cases, and their draws if max-T is the correction."""
     adjusted = _adjust_sides(triples, pairs, adjustment)
     is_resampled = options.correction == "max-t" or {options.test, options.interval_method} & set(BOOTSTRAPS)
     replicates: Replicates | None = None
@@ -406,17 +486,17 @@ def _mean_rows(
             fit = fit_for_max_t([one.sample for one in tested])
             observed = np.where(fit, replicates.observed_t(), np.nan)
             draws = _Draws(triples, observed, replicates.t_values())
-    rows = {}
+    found = {}
     for place, triple in enumerate(triples):
         values, counted = pairs.of(triple)
         if not values.n_cases:
             raise _no_pairs(triple)
-        rows[triple] = _mean_row(
+        found[triple] = _found_of_mean(
             triple, values, counted, adjusted.get(triple),
             None if replicates is None else replicates.row(place),
             known=ranges.get(triple[2]), together=families.confidence(triple[2]), options=options,
         )  # fmt: skip
-    return rows, draws
+    return found, draws
 
 
 def _adjust_sides(
@@ -441,7 +521,7 @@ class _Draws(NamedTuple):
     resampled: Float
 
 
-def _mean_row(
+def _found_of_mean(
     triple: Triple,
     differences: Paired,
     counted: Paired,
@@ -451,9 +531,9 @@ def _mean_row(
     known: Bounds | None,
     together: float,
     options: Options,
-) -> Row:
-    """The row of one metric; `together` is the confidence at which intervals of its family hold together."""
-    model, baseline, metric = triple
+) -> _Found:
+    """One difference of means; at the confidence `together` the intervals of its family hold together."""
+    _, baseline, metric = triple
     sample = differences.sample
     counted_sample = sample if counted is differences else counted.sample
     ends = _bounds_of(differences, known)
@@ -483,42 +563,45 @@ def _mean_row(
         notes = (*notes, note("few_signs", metric, **facts))
     if options.adjusts and adjusted is None:
         notes = (*notes, note("not_adjusted", metric, is_mean=True))
-    least = -1.0 if ends[0] >= 0.0 else -math.inf
-    (lift, lift_interval), (_, own_lift) = (
-        fieller_lift(sides.first, sides.second, sides.variances, one, least)
-        for one in (interval, own_interval)
+    notes += tuple(one for one in result.notes if one not in notes)
+    reach, alpha, difference = ends[1] - ends[0], 1.0 - options.confidence, sides.first - sides.second
+    if options.tests_margins and known is None and math.isfinite(reach) and ends != (0.0, 1.0):
+        notes += (note("range_assumed", metric, low=ends[0], high=ends[1]),)
+    if math.isfinite(reach) and result.p_value < alpha and not options.adjusts:
+        alternative: Alternative = "greater" if difference > 0 else "less"
+        if mean_p(sample, 0.0, -reach, reach, alternative) > alpha / 2.0:
+            what = "losses" if (difference > 0) != (metric in options.lower_is_better) else "gains"
+            notes += (note("not_excluded", metric, what=what, n=counted_sample.n),)
+    effect = EFFECTS[options.effect](differences, confidence=options.confidence)
+    counts = _Counts(effect, wins, ties, losses, differences.n_cases, counted_sample.n)
+    found = _Found(
+        triple, sides.first, sides, difference, test.sample.error, own_interval, interval, result.statistic,
+        result.p_value, result.method, counts, _Margins(), notes, -1.0 if ends[0] >= 0.0 else -math.inf,
+    )  # fmt: skip
+    if adjusted is not None:  # effect, wins and losses stay unadjusted
+        sides, n = side_estimates(adjusted.sides), adjusted.sides.totals.shape[1]
+        estimate = Estimate(sides.first - sides.second, found.error, own_interval, n)
+        return replace(
+            found,
+            value=sides.first,
+            sides=sides,
+            difference=estimate.value,
+            test=f"{found.test}, adjusted",
+            margins=_margins(metric, estimate, n - 1 - tested.spent, options),
+            least=-math.inf,
+            variance_saved=adjusted.variance_saved,
+        )
+    if not options.tests_margins:
+        return found
+    estimate = sample_estimate(sample, differences.notes, options.confidence)
+    if counted_sample.few_decide:
+        estimate = replace(estimate, standard_error=math.nan)
+    margins = _margins(metric, estimate, sample.df, options)
+    equivalent, no_worse = (
+        None if one is None else allow_for_unseen(one, sample, (-reach, reach), options.confidence)
+        for one in margins[:2]
     )
-    effect = EFFECTS[options.effect]
-    row = Row(
-        model,
-        baseline,
-        metric,
-        value=sides.first,
-        baseline_value=sides.second,
-        difference=sides.first - sides.second,
-        interval=interval,
-        relative=lift,
-        relative_interval=lift_interval,
-        own_interval=own_interval,
-        own_relative_interval=own_lift,
-        statistic=result.statistic,
-        p_value=result.p_value,
-        adjusted_p=math.nan,
-        effect=effect(differences, confidence=options.confidence),
-        wins=wins,
-        ties=ties,
-        losses=losses,
-        n_cases=differences.n_cases,
-        n_units=n_above + ties + n_below,
-        test=result.method,
-        standard_error=test.sample.error,
-        notes=(*notes, *(one for one in result.notes if one not in notes)),
-    )
-    few = counted_sample.few_decide
-    row = _with_bounds(
-        row, sample, differences.notes, ends, few=few, is_known=known is not None, options=options
-    )
-    return row if adjusted is None else _with_adjustment(row, adjusted, options)
+    return replace(found, margins=_Margins(equivalent, no_worse, margins.bayes))
 
 
 def _bounds_of(d: Paired, known: Bounds | None) -> Bounds:
@@ -531,126 +614,65 @@ def _bounds_of(d: Paired, known: Bounds | None) -> Bounds:
     return (low, high) if low < high else (-math.inf, math.inf)
 
 
-def _with_bounds(
-    row: Row,
-    sample: Sample,
-    notes: tuple[Note, ...],
-    ends: Bounds,
-    *,
-    few: bool,
-    is_known: bool,
-    options: Options,
-) -> Row:
-    """The row with its margins tested, and a note where its p-value does not allow for what was not seen."""
-    reach = ends[1] - ends[0]
-    if not (options.margin is None and options.no_worse_than is None and options.rope is None):
-        estimate = sample_estimate(sample, notes, options.confidence)
-        if few:
-            estimate = replace(estimate, standard_error=math.nan)
-        row = _with_margin_tests(row, estimate, sample.df, options)
-        equivalent, no_worse = (
-            None if result is None else allow_for_unseen(result, sample, (-reach, reach), options.confidence)
-            for result in (row.equivalence, row.non_inferiority)
-        )
-        row = replace(row, equivalence=equivalent, non_inferiority=no_worse)
-        if not is_known and math.isfinite(reach) and ends != (0.0, 1.0):
-            assumed = note("range_assumed", row.metric, low=ends[0], high=ends[1])
-            row = replace(row, notes=(*row.notes, assumed))
-    alpha = 1.0 - options.confidence
-    if math.isfinite(reach) and row.p_value < alpha and not options.adjusts:
-        alternative: Alternative = "greater" if row.difference > 0 else "less"
-        if mean_p(sample, 0.0, -reach, reach, alternative) > alpha / 2.0:
-            is_gain = (row.difference > 0) != (row.metric in options.lower_is_better)
-            what = "losses" if is_gain else "gains"
-            row = replace(row, notes=(*row.notes, note("not_excluded", row.metric, what=what, n=row.n_units)))
-    return row
-
-
-def _with_adjustment(row: Row, adjusted: AdjustedSides, options: Options) -> Row:
-    """The row with adjusted values, difference and lift; effect, wins and losses stay unadjusted."""
-    sides = side_estimates(adjusted.sides)
-    value, baseline_value = sides.first, sides.second
-    spent, n = adjusted.differences.spent, adjusted.sides.totals.shape[1]
-    lift, lift_interval = fieller_lift(value, baseline_value, sides.variances, row.interval)
-    _, own_lift = fieller_lift(value, baseline_value, sides.variances, row.own_interval)
-    estimate = Estimate(value - baseline_value, row.standard_error, row.own_interval, n)
-    return replace(
-        _with_margin_tests(row, estimate, n - 1 - spent, options),
-        value=value,
-        baseline_value=baseline_value,
-        difference=value - baseline_value,
-        relative=lift,
-        relative_interval=lift_interval,
-        own_relative_interval=own_lift,
-        test=f"{row.test}, adjusted",
-        variance_saved=adjusted.variance_saved,
-    )
-
-
-def _with_margin_tests(row: Row, estimate: Estimate, df: float, options: Options) -> Row:
-    """The row with equivalence and non-inferiority of an estimate and, for a mean, its posterior."""
-    confidence, lower_is_better = options.confidence, row.metric in options.lower_is_better
+def _margins(
+    metric: str, estimate: Estimate, df: float, options: Options, *, is_mean: bool = True
+) -> _Margins:
+    """Equivalence and non-inferiority of an estimate and, for a mean, its posterior."""
+    confidence, lower_is_better = options.confidence, metric in options.lower_is_better
     equivalent = no_worse = bayes = None
     if options.margin is not None:
         equivalent = equivalence_from_estimate(estimate, df, options.margin, confidence=confidence)
     if options.no_worse_than is not None:
         margin = (-math.inf, options.no_worse_than) if lower_is_better else (-options.no_worse_than, math.inf)
         no_worse = equivalence_from_estimate(estimate, df, margin, confidence=confidence)
-    if options.rope is not None and row.effect.name:
+    if options.rope is not None and is_mean:
         bayes = bayes_from_estimate(estimate, df, options.rope, confidence=confidence)
         if lower_is_better:
             bayes = replace(bayes, p_worse=bayes.p_better, p_better=bayes.p_worse)
-    return replace(row, equivalence=equivalent, non_inferiority=no_worse, bayes=bayes)
+    return _Margins(equivalent, no_worse, bayes)
 
 
-def _with_run_spread(
-    row: Row,
+def _found_in_runs(
+    found: _Found,
     model: Sequence[PerCase],
     baseline: Sequence[PerCase],
     *,
     layout: str,
     adjustment: Adjustment | None,
-    families: _Families,
+    together: float,
     options: Options,
-) -> Row:
-    """The row with test and interval over the runs, adjusted if there is an adjustment."""
+) -> _Found:
+    """The same with test and interval over the runs, adjusted if there is an adjustment."""
+    metric, counts, uneven = found.triple[2], found.counts, len(model) != len(baseline)
     over_runs = partial(
-        compare_runs,
-        model,
-        baseline,
-        row.metric,
-        layout=layout,
-        test_over_train=options.test_over_train,
-        confidence=options.confidence,
-    )
-    together = families.confidence(row.metric)
-    unadjusted, uneven = over_runs(), len(model) != len(baseline)
-    if row.wins + row.losses < FEW or unadjusted.standard_error == 0:
+        compare_runs, model, baseline, metric, layout=layout, test_over_train=options.test_over_train,
+    )  # fmt: skip
+    unadjusted = over_runs(confidence=options.confidence)
+    if counts.wins + counts.losses < FEW or unadjusted.standard_error == 0:
         # The spread between runs adds to what was not seen, and no test is known for both.
         unbounded = Interval(-math.inf, math.inf, options.confidence, "none")
         unknown = replace(unadjusted, standard_error=math.nan, interval=unbounded, p_value=math.nan)
-        row = replace(row, notes=(*row.notes, note("few_differ_in_runs", row.metric)))
-        return _with_runs(row, unknown, unbounded, options, layout=layout, uneven=uneven)
+        found = replace(found, notes=(*found.notes, note("few_differ_in_runs", metric)))
+        return _over_runs(found, unknown, unbounded, options, layout=layout, uneven=uneven)
+    adjusted = over_runs(confidence=options.confidence, adjustment=adjustment)
+    wide = over_runs(confidence=together, adjustment=adjustment).interval
+    found = _over_runs(found, adjusted, wide, options, layout=layout, uneven=uneven)
     if adjustment is None:
-        wide = over_runs(confidence=together).interval
-        return _with_runs(row, unadjusted, wide, options, layout=layout, uneven=uneven)
-    adjusted = over_runs(adjustment=adjustment)
+        return found
     saved = variance_saved_share(adjusted.standard_error, unadjusted.standard_error)
-    wide = over_runs(adjustment=adjustment, confidence=together).interval
-    row = _with_runs(row, adjusted, wide, options, layout=layout, uneven=uneven)
-    return replace(row, variance_saved=saved, test=f"{row.test}, adjusted")
+    return replace(found, variance_saved=saved, test=f"{found.test}, adjusted")
 
 
-def _jackknife_row(
+def _found_by_jackknife(
     triple: Triple,
     model: Sequence[Jackknife],
     baseline: Sequence[Jackknife],
     run_ids: Sequence[Array],
     *,
     layout: str,
-    families: _Families,
+    together: float,
     options: Options,
-) -> Row:
+) -> _Found:
     """One model against the baseline, from the metric's values without each group of users.
 
     `run_ids` holds the case ids of each run of the model.
@@ -659,45 +681,24 @@ def _jackknife_row(
     differences = [model[r % len(model)] - baseline[r % len(baseline)] for r in range(n_runs)]
     model_mean, baseline_mean = mean_jackknife(model), mean_jackknife(baseline)
     mean_difference = mean_jackknife(differences)
-    together = families.confidence(triple[2])
     estimate, wide = (mean_difference.estimate(level) for level in (options.confidence, together))
     t = t_ratio(estimate.value, estimate.standard_error)
     model_variance, baseline_variance = model_mean.variance(), baseline_mean.variance()
     covariance = (model_variance + baseline_variance - (model_mean - baseline_mean).variance()) / 2.0
-    variances = model_variance, covariance, baseline_variance
-    (lift, lift_interval), (_, own_lift) = (
-        fieller_lift(model_mean.value, baseline_mean.value, variances, one.interval)
-        for one in (wide, estimate)
-    )
+    sides = Sides(model_mean.value, baseline_mean.value, (model_variance, covariance, baseline_variance))
     notes = tuple(one.about(triple[2]) for one in estimate.notes)
     if options.adjusts:
         notes += (note("not_adjusted", triple[2], is_mean=False),)
-    row = Row(
-        *triple,
-        value=model_mean.value,
-        baseline_value=baseline_mean.value,
-        difference=estimate.value,
-        interval=wide.interval,
-        relative=lift,
-        relative_interval=lift_interval,
-        own_interval=estimate.interval,
-        own_relative_interval=own_lift,
-        statistic=t,
-        p_value=t_tail(t, mean_difference.df),
-        adjusted_p=math.nan,
-        effect=Effect("", math.nan, Interval(math.nan, math.nan, options.confidence, "none"), "undefined", 0),
-        wins=0,
-        ties=0,
-        losses=0,
-        n_cases=int(model_mean.sizes.sum()),
-        n_units=len(model_mean.without),
-        test=f"jackknife t ({len(model_mean.without)} groups)",
-        standard_error=estimate.standard_error,
-        notes=notes,
-    )
-    row = _with_margin_tests(row, estimate, mean_difference.df, options)
+    n, undefined = len(model_mean.without), Interval(math.nan, math.nan, options.confidence, "none")
+    effect = Effect("", math.nan, undefined, "undefined", 0)
+    found = _Found(
+        triple, sides.first, sides, estimate.value, estimate.standard_error, estimate.interval, wide.interval,
+        t, t_tail(t, mean_difference.df), f"jackknife t ({n} groups)",
+        _Counts(effect, 0, 0, 0, int(model_mean.sizes.sum()), n),
+        _margins(triple[2], estimate, mean_difference.df, options, is_mean=False), notes,
+    )  # fmt: skip
     if not layout:
-        return row
+        return found
     per_run = np.array([difference.value for difference in differences])
     baseline_per_run = np.array([baseline[r % len(baseline)].value for r in range(n_runs)])
     if layout == "folds":
@@ -717,23 +718,24 @@ def _jackknife_row(
                 per_run,
                 [(by_users, mean_difference.df), (by_runs, n_runs - 1.0)],
                 variances=(float(by_users[0, 0]), float(by_runs[0, 0])),
-                n_users=row.n_cases,
+                n_users=found.counts.n_cases,
                 confidence=level,
             )
             for level in (options.confidence, together)
         )
     uneven = len(model) != len(baseline)
-    return _with_runs(row, runs, over_runs.interval, options, layout=layout, uneven=uneven)
+    return _over_runs(found, runs, over_runs.interval, options, layout=layout, uneven=uneven)
 
 
-def _with_runs(
-    row: Row, runs: RunsResult, interval: Interval, options: Options, *, layout: str, uneven: bool
-) -> Row:
-    """The row with test and intervals over several runs, whose spread is part of the error.
+def _over_runs(
+    found: _Found, runs: RunsResult, interval: Interval, options: Options, *, layout: str, uneven: bool
+) -> _Found:
+    """The same with test and intervals over several runs, whose spread is part of the error.
 
     Notes say which options several runs ignore; `interval` is that of the family, `uneven`: the two sides
     differ in their number of runs.
     """
+    metric, base = found.triple[2], found.sides.second
     notes = runs.notes
     changed = {
         "test": options.test not in ("permutation", "t"),
@@ -746,35 +748,25 @@ def _with_runs(
     if layout == "seeds" and uneven:
         notes += (note("single_run"),)
     runs = replace(runs, notes=notes)
-    if row.metric in options.lower_is_better:
+    if metric in options.lower_is_better:
         runs = replace(runs, better_in=sum(gap < 0 for gap in runs.per_run))
     estimate = Estimate(runs.difference, runs.standard_error, runs.interval, runs.n_users)
-    row = _with_margin_tests(row, estimate, runs.df, options)
     shared = runs.baseline_covariance + runs.baseline_variance
     variance = runs.standard_error**2 + runs.baseline_covariance + shared
-    (lift, lift_interval), (_, own_lift) = (
-        fieller_lift(
-            row.baseline_value + runs.difference,
-            row.baseline_value,
-            (variance, shared, runs.baseline_variance),
-            one,
-        )
-        for one in (interval, runs.interval)
-    )
     return replace(
-        row,
+        found,
+        sides=Sides(base + runs.difference, base, (variance, shared, runs.baseline_variance)),
         difference=runs.difference,
-        interval=interval,
-        relative=lift,
-        relative_interval=lift_interval,
-        own_interval=runs.interval,
-        own_relative_interval=own_lift,
+        error=runs.standard_error,
+        own=runs.interval,
+        together=interval,
         statistic=runs.difference / runs.standard_error if runs.standard_error > 0 else math.nan,
         p_value=runs.p_value,
-        standard_error=runs.standard_error,
         test=runs.method,
+        margins=_margins(metric, estimate, runs.df, options, is_mean=bool(found.counts.effect.name)),
+        notes=found.notes + runs.notes,
+        least=-math.inf,
         runs=runs,
-        notes=row.notes + runs.notes,
     )
 
 
