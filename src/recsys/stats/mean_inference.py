@@ -180,7 +180,7 @@ class DifferenceTest:
     """Whether the mean of a sample of differences is 0, and the interval that goes with the test.
 
     `test` is "permutation" (sign flips), "t" or a bootstrap, `interval_method` the same or "normal"; `reach`
-    is how far a difference may lie from 0. `drawn` are the resamples of a bootstrap: samples in which too few
+    is how far a difference can be from 0. `drawn` are the resamples of a bootstrap: samples in which too few
     differ for one are tested by sign flips. Adjusted ones are tested by t where others are by sign flips,
     with as many degrees of freedom less as the adjustment `spent`.
     """

@@ -232,7 +232,7 @@ def _compare(
 
 @dataclass(frozen=True)
 class _Counts:
-    """What a row has beside its difference."""
+    """What a row has in addition to its difference."""
 
     effect: Effect
     wins: int
@@ -243,7 +243,7 @@ class _Counts:
 
 
 class _Margins(NamedTuple):
-    """The tests that options ask for beside that of the difference."""
+    """The tests that options ask for in addition to that of the difference."""
 
     equivalence: EquivalenceResult | None = None
     non_inferiority: EquivalenceResult | None = None
