@@ -351,7 +351,7 @@ NEEDS: dict[str, Need] = {
         lambda c: c.reference is not None,
     ),
     "eligible": Need(
-        Phrase("which items may be shown ({catalogue=}, {exclude=}, {eligible=}), if not all"),
+        Phrase("which items may be shown ({catalogue=}, {exclude=}, {eligible=}), unless all may"),
         "",
         lambda _: True,
     ),
