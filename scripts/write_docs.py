@@ -27,9 +27,11 @@ from recsys.cli.reference_verbs import (
 from recsys.comparison.standard import VERSION, families, family_of, standard_metrics
 from recsys.conventions.decisions import DECISIONS, Conventions, describe
 from recsys.evaluation.cautions import CAUTIONS
+from recsys.evaluation.keywords import GROUPS, BatchKeywords, EvaluateKeywords, RunKeywords
 from recsys.inputs.files import FORMATS, write_text
 from recsys.metrics import METRICS, Metric
 from recsys.metrics.registry import NEEDS
+from recsys.records.keywords import read_keywords
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 MADE = "<!-- Written by scripts/write_docs.py; do not edit. -->"
@@ -590,6 +592,38 @@ def vectors_file(family: str) -> str:
     return f'{head}\n"inputs": {{\n{lines(inputs)}\n}},\n"vectors": [\n{lines(vectors)}\n]}}\n'
 
 
+def keywords_page() -> str:
+    """The keywords of evaluate under their headings: meaning, default, who takes them, their option."""
+    tables = {
+        "evaluate": EvaluateKeywords,
+        "Evaluator": BatchKeywords,
+        "race": RunKeywords,
+        "spark.evaluate": BatchKeywords,
+    }
+    lines = [
+        MADE,
+        "",
+        "# Keywords of evaluate",
+        "",
+        "`recsys.evaluate(lists, truth, metrics)` takes these keywords. Editors and notebooks complete them, type",
+        "checkers check them, and a misspelt one is an error that names the nearest. `Evaluator`, `race` and",
+        "`recsys.spark.evaluate` take those that mean the same there.",
+        "",
+    ]
+    heading = None
+    for keyword in sorted(read_keywords(tables).values(), key=lambda one: GROUPS.index(one.group)):
+        if keyword.group != heading:
+            heading = keyword.group
+            rows = ["| keyword | meaning | option | also taken by |", "|---|---|---|---|"]
+            lines += [*([""] if lines[-1] else []), f"## {heading}", "", *rows]
+        default = "" if keyword.default is None else f" Default: `{keyword.default!r}`."
+        others = ", ".join(f"`{name}`" for name in keyword.taken_by if name != "evaluate")
+        words = (keyword.words[0].upper() + keyword.words[1:]).replace("|", "\\|")
+        option = f"`{keyword.option}`" if keyword.option else ""
+        lines.append(f"| `{keyword.name}` | {words}{default} | {option} | {others} |")
+    return "\n".join([*lines, ""])
+
+
 PAGES = {
     "standard/decisions.md": standard_decisions_page,
     "standard/metrics.md": standard_metrics_page,
@@ -599,6 +633,7 @@ PAGES = {
     },
     "cautions.md": cautions_page,
     "files.md": files_page,
+    "keywords.md": keywords_page,
     "metrics.md": metrics_page,
     "conventions.md": conventions_page,
     "conventions-explained.md": explained_page,

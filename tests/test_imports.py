@@ -161,19 +161,6 @@ def test_a_small_call_loads_few_modules():
     assert len([name for name in imported_by(code) if name.split(".")[0] == "recsys"]) <= 60
 
 
-def test_the_keywords_editors_see_are_those_of_evaluate():
-    import dataclasses
-    import inspect
-
-    from recsys.evaluation.options import EvaluateKeywords, EvaluationOptions
-
-    keywords = set(inspect.signature(recsys.evaluate).parameters)
-    keywords -= {"lists", "truth", "metrics", "conventions", "stop_when"}
-    keywords -= {"memory", "per_user", "checkpoint"}  # of one call, beyond memory
-    assert set(EvaluateKeywords.__annotations__) == keywords
-    assert {field.name for field in dataclasses.fields(EvaluationOptions)} == keywords
-
-
 def test_the_options_of_a_report_are_those_of_its_function():
     import inspect
 

@@ -16,7 +16,7 @@ from recsys.conventions.decisions import Conventions, describe
 from recsys.display.cells import format_cell
 from recsys.errors import InputError, TieWarning, hush
 from recsys.evaluation.evaluate import evaluate
-from recsys.evaluation.options import EvaluateKeywords
+from recsys.evaluation.keywords import RunKeywords
 from recsys.evaluation.results import Evaluation
 from recsys.records.arrays import Ids
 
@@ -70,7 +70,7 @@ def explain(
     lists: Any = None,
     truth: Any = None,
     metrics: Any = None,
-    **options: Unpack[EvaluateKeywords],
+    **options: Unpack[RunKeywords],
 ) -> Explanation:
     """List the decisions that differ between two results or two conventions, and the effect of each.
 

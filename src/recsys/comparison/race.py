@@ -17,7 +17,8 @@ from recsys.display.tabled import Tabled
 from recsys.errors import InputError, UnknownNameError
 from recsys.evaluation.asked import Asked
 from recsys.evaluation.cautions import comparison_cautions
-from recsys.evaluation.options import EvaluateKeywords, EvaluationOptions
+from recsys.evaluation.keywords import RunKeywords
+from recsys.evaluation.options import EvaluationOptions
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.run import EvaluationRun
 from recsys.evaluation.stopping import (
@@ -31,6 +32,7 @@ from recsys.evaluation.stopping import (
 from recsys.inputs import read_interactions
 from recsys.metrics.registry import Metrics
 from recsys.records.facts import Kind, Verdict
+from recsys.records.keywords import takes
 from recsys.stats.inference_results import Interval
 from recsys.stats.sequential import ConfidenceSequence
 
@@ -122,6 +124,7 @@ class Race(Tabled, Mapping[str, Evaluation]):
         ]
 
 
+@takes(RunKeywords)
 def race(
     models: Mapping[str, Any],
     truth: Any,
@@ -130,7 +133,7 @@ def race(
     baseline: str | None = None,
     stop_when: float | StopWhen | None = None,
     conventions: AnyConventions = None,
-    **given: Unpack[EvaluateKeywords],
+    **given: Unpack[RunKeywords],
 ) -> Race:
     """Evaluate several models only until it is clear which is best, or which beat the baseline.
 
@@ -144,7 +147,7 @@ def race(
         stop_when: a half-width: differences known this well need not be settled; or a StopWhen, such as
             StopWhen(about="these users") if the winner among the users of this test set is all you ask.
         conventions: as for evaluate.
-        given: other arguments of evaluate: k=, seen=, train=, case_weights=, threads=, …
+        given: keywords of evaluate, listed below.
 
     >>> import recsys
     >>> truth = {u: [u % 50] for u in range(3000)}

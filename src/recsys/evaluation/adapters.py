@@ -11,10 +11,9 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from recsys.conventions.decisions import AnyConventions
 from recsys.errors import InputError
 from recsys.evaluation.evaluate import evaluate
-from recsys.evaluation.options import EvaluateKeywords, SharedKeywords
+from recsys.evaluation.keywords import ScoreKeywords, ScorerKeywords
 from recsys.inputs import read_lists
 from recsys.ranks.sources import Scores
 from recsys.records.arrays import Interactions, Lists
@@ -27,16 +26,6 @@ __all__ = [
     "score_function",
     "scorer",
 ]
-
-
-class ScorerOptions(SharedKeywords, total=False):
-    """What `scorer` hands on to evaluate."""
-
-    conventions: AnyConventions
-
-
-class ScoreOptions(ScorerOptions, EvaluateKeywords, total=False):
-    """What `score_function` hands on to evaluate."""
 
 
 def from_implicit(users: Iterable[Any], items: Any, scores: Any = None, *, item_ids: Any = None) -> Lists:
@@ -106,7 +95,7 @@ def from_recbole(users: Any, top_items: Any, *, dataset: Any = None) -> dict[Any
     }
 
 
-def score_function(metric: str, **options: Unpack[ScoreOptions]) -> Callable[[Any, Any], float]:
+def score_function(metric: str, **options: Unpack[ScoreKeywords]) -> Callable[[Any, Any], float]:
     """A metric in the form of scikit-learn: `f(y_true, y_score)`, both (cases, items) arrays, as ndcg_score.
 
     `sklearn.metrics.make_scorer(score_function("ndcg@10"), response_method="predict")` makes a scorer of it.
@@ -129,7 +118,7 @@ def score_function(metric: str, **options: Unpack[ScoreOptions]) -> Callable[[An
 
 
 def scorer(
-    metric: str, *, k: int = 10, seen: Any = None, **options: Unpack[ScorerOptions]
+    metric: str, *, k: int = 10, seen: Any = None, **options: Unpack[ScorerKeywords]
 ) -> Callable[[Any, Any, Any], float]:
     """A scikit-learn scorer `f(estimator, X, y)`: X are the users, y is the truth ({user: items} or a table).
 

@@ -8,17 +8,17 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from recsys.conventions.decisions import AnyConventions, Conventions
+from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError, InputError, MergeError, check_choice
 from recsys.evaluation.engine import merge
-from recsys.evaluation.options import BatchKeywords, EvaluationOptions, refuse_no_weight
+from recsys.evaluation.keywords import BatchKeywords
+from recsys.evaluation.options import EvaluationOptions, refuse_no_weight
 from recsys.evaluation.pieces import Remarks
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.run import CommonInputs, EvaluationRun
 from recsys.metrics.registry import Metrics
 from recsys.records.arrays import Array, Ids, Partial
 
-_KEYWORDS = ("k", "conventions", "seen", *BatchKeywords.__annotations__)
 _FEW_TIMES = 16
 _REFUSED = {
     "stop_when": "It draws from all users at once: use recsys.evaluate, or stop updating.",
@@ -50,22 +50,15 @@ class Evaluator:
     0.5
     """
 
-    def __init__(
-        self,
-        metrics: Metrics = None,
-        *,
-        k: int | Sequence[int] | None = None,
-        conventions: AnyConventions = None,
-        seen: Any = None,
-        **options: Unpack[BatchKeywords],
-    ) -> None:
+    def __init__(self, metrics: Metrics = None, **options: Unpack[BatchKeywords]) -> None:
         for name in options:
             if name in _REFUSED:
                 raise InputError(f"an Evaluator takes no {name}=.", hint=_REFUSED[name])
-            check_choice("keyword of Evaluator", name, _KEYWORDS)
-        self.inputs = CommonInputs(metrics, EvaluationOptions(k=k, seen=seen, **options))
+            check_choice("keyword of Evaluator", name, BatchKeywords.__annotations__)
+        others: Any = {name: value for name, value in options.items() if name != "conventions"}
+        self.inputs = CommonInputs(metrics, EvaluationOptions(**others))
         self.requests = self.inputs.requests
-        self.conventions = Conventions.of(conventions)
+        self.conventions = Conventions.of(options.get("conventions"))
         self.inputs.read()
         self.reset()
 

@@ -7,7 +7,7 @@ Whatever needs more than places, and whatever the walk does not take, is read th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from recsys.kernels.backend import DictSides
 
 NestedDicts = Mapping[str, Mapping[str, float]]
-_FREE_OPTIONS = ("k", "aggregate", "cautions")  # the walk serves whatever they are
+_FREE_OPTIONS = frozenset({"k", "aggregate", "cautions"})  # the walk serves whatever they are
 
 
 def values_by_case(
@@ -91,10 +91,7 @@ def plain_values(
 
 def read_dicts(lists: Any, truth: Any, inputs: CommonInputs) -> DictEvaluation | None:
     """The evaluation of two nested dicts; None where the walk does not take them or what was asked for."""
-    options = inputs.options
-    defaults = {f.name: f.default for f in fields(options) if f.name not in _FREE_OPTIONS}
-    is_plain = all(getattr(options, name) is default for name, default in defaults.items())
-    if not is_plain or not all(map(_reads_places, inputs.requests)):
+    if not _FREE_OPTIONS.issuperset(inputs.options.given) or not all(map(_reads_places, inputs.requests)):
         return None
     _ = inputs.silenced  # an unknown code of a caution is an error now
     ranks = rank_dicts(lists, truth, keep=True)

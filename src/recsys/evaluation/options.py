@@ -6,64 +6,19 @@ A missing entry is an error that names the id.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from numbers import Real
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 
-from recsys.errors import InputError, came_as
-from recsys.inputs.ids import IdKind, encode, ids_to_array
+from recsys.errors import InputError, UnknownNameError, came_as
+from recsys.evaluation.keywords import DEFAULTS, RunKeywords
+from recsys.inputs.ids import encode, ids_to_array
 from recsys.ranks.ranked_truth import RankedTruth
 from recsys.records.arrays import Array, Float, Ids
 from recsys.records.checks import is_whole
-
-
-class ContextKeywords(TypedDict, total=False):
-    """What is known about items and users, as editors and type checkers see the keywords of evaluate."""
-
-    train: Any
-    popularity: Any
-    items: Any
-    users: Any
-    embeddings: Any
-    profiles: Any
-    reference: Any
-    intents: Any
-
-
-class BatchKeywords(ContextKeywords, total=False):
-    """The keywords of evaluate that mean the same for a batch of users; defaults are in EvaluationOptions."""
-
-    by: str | Mapping[Any, Any] | Callable[[Any], Any] | None
-    columns: Mapping[str, Any] | None
-    ids: IdKind | None
-    catalogue: int | Iterable[Any] | None
-    full_ranking: bool
-    clusters: Mapping[Any, Any] | None
-    case_weights: Mapping[Any, float] | None
-    item_weights: Mapping[Any, float] | None
-    aggregate: str | None
-    exclude: Iterable[Any] | None
-    eligible: Any
-    backend: str
-    threads: int | None
-    cautions: str | Iterable[str] | None
-
-
-class SharedKeywords(BatchKeywords, total=False):
-    """The keywords of evaluate that mean the same for every verb."""
-
-    progress: Callable[[int, int], object] | None
-
-
-class EvaluateKeywords(SharedKeywords, total=False):
-    """The keywords of evaluate that verbs over several models hand on."""
-
-    k: int | Sequence[int] | None
-    seen: Any
 
 
 class CandidateKeywords(TypedDict, total=False):
@@ -77,35 +32,28 @@ class CandidateKeywords(TypedDict, total=False):
     batch: int | None
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class EvaluationOptions:
-    """What evaluate takes besides lists, truth, metrics and conventions; it says what each means."""
+    """What decides what an evaluation reads and ranks: a value for each of `RunKeywords`."""
 
-    k: int | Sequence[int] | None = None
-    by: str | Mapping[Any, Any] | Callable[[Any], Any] | None = None
-    columns: Mapping[str, Any] | None = None
-    ids: IdKind | None = None
-    catalogue: int | Iterable[Any] | None = None
-    seen: Any = None
-    full_ranking: bool = False
-    clusters: Mapping[Any, Any] | None = None
-    case_weights: Mapping[Any, float] | None = None
-    item_weights: Mapping[Any, float] | None = None
-    aggregate: str | None = None
-    exclude: Iterable[Any] | None = None
-    eligible: Any = None
-    train: Any = None
-    popularity: Any = None
-    items: Any = None
-    users: Any = None
-    embeddings: Any = None
-    profiles: Any = None
-    reference: Any = None
-    intents: Any = None
-    backend: str = "auto"
-    threads: int | None = None
-    progress: Callable[[int, int], object] | None = None
-    cautions: str | Iterable[str] | None = None
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    def __init__(self, **options: Unpack[RunKeywords]) -> None:
+        if not options.keys() <= DEFAULTS.keys():
+            wrong = next(name for name in options if name not in DEFAULTS)
+            raise UnknownNameError("keyword of an evaluation", wrong, DEFAULTS)
+        vars(self).update(DEFAULTS)
+        vars(self).update(options)
+
+    def but(self, **options: Unpack[RunKeywords]) -> EvaluationOptions:
+        """The same options but for these."""
+        return EvaluationOptions(**{**vars(self), **options})
+
+    @property
+    def given(self) -> list[str]:
+        """The names of the options that are not left as they are by default."""
+        return [name for name, value in vars(self).items() if value is not DEFAULTS[name]]
 
 
 def check_flag(name: str, value: Any) -> bool:

@@ -98,7 +98,7 @@ def evaluate_beyond_memory(
 ) -> Evaluation:
     """See recsys.evaluate: tables through DuckDB, a model that ranks the catalogue by ranges of its users."""
     storage = Storage.of(memory, per_user, checkpoint)
-    options = replace(options, ids=options.ids or "auto")
+    options = options.but(ids=options.ids or "auto")
     weights = options.case_weights
     if isinstance(weights, Mapping) and weights and not any(weights.values()):
         refuse_no_weight(np.zeros(1))

@@ -10,21 +10,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 from recsys.comparison.compare import CompareOptions, Comparison, Evaluations, compare_results
 from recsys.errors import InputError
 from recsys.evaluation.evaluator import Evaluator
-from recsys.evaluation.options import BatchKeywords, ContextKeywords
+from recsys.evaluation.keywords import CONTEXT, BatchKeywords
 from recsys.evaluation.results import Evaluation
 from recsys.metrics.registry import Metrics
 from recsys.spark.cluster_comparison import ClusterPairs
 from recsys.spark.cluster_evaluation import ClusterEvaluation
 from recsys.spark.cluster_frames import UserFrame, check_partitions, check_session, collect, is_frame
 from recsys.spark.item_factors import ItemFactors
-
-if TYPE_CHECKING:
-    from recsys.conventions.decisions import AnyConventions
 
 __all__ = ["compare", "evaluate", "evaluate_factors"]
 
@@ -34,9 +31,6 @@ def evaluate(
     truth: Any,
     metrics: Metrics = None,
     *,
-    k: int | Sequence[int] | None = None,
-    conventions: AnyConventions = None,
-    seen: Any = None,
     per_user_path: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
     partitions: int | None = None,
@@ -52,25 +46,22 @@ def evaluate(
             cluster have no order.
         truth: a DataFrame of what was relevant: user, item, and a grade if relevance is graded.
         metrics: as for recsys.evaluate.
-        k: cut-offs for the metrics that name none.
-        conventions: as for recsys.evaluate.
-        seen: what each user had already, and likewise `eligible`: a DataFrame, which is shuffled with the
-            lists, or anything that recsys.evaluate takes, which is sent to all workers.
         per_user_path: a folder for the values per user, on a file system that the driver and all workers
             share; `recsys.load` opens it. By default only their sums are kept.
         overwrite: evaluate again, even if the folder holds the result of the same question about the same
             rows, which are read to find out. By default that result is returned.
         partitions: into how many pieces the users are cut, best about 250,000 users each; by default as many
             as `spark.sql.shuffle.partitions` says, and fewer where these are small.
-        **options: train, popularity, items, users, … may be DataFrames of up to 5 million rows, which are
-            sent to all workers whole, or anything that recsys.evaluate takes. ids="str" reads ids as text.
+        **options: seen and eligible may be DataFrames, which are shuffled with the lists; train, popularity,
+            items, users, … DataFrames of up to 5 million rows, which are sent to all workers whole; or
+            anything that recsys.evaluate takes. ids="str" reads ids as text.
 
     Raises:
         RecsysError: what recsys.evaluate raises; an error about a row names its user and item.
         MissingExtraError: the workers do not have this package.
     """
-    tables, shared = _divide({"lists": lists, "truth": truth}, {**options, "seen": seen})
-    question = ClusterEvaluation(tables, Evaluator(metrics, k=k, conventions=conventions, **shared), options)
+    tables, shared = _divide({"lists": lists, "truth": truth}, options)
+    question = ClusterEvaluation(tables, Evaluator(metrics, **shared), options)
     return question.answer(per_user_path, overwrite=overwrite, partitions=partitions)
 
 
@@ -80,9 +71,6 @@ def evaluate_factors(
     truth: Any,
     metrics: Metrics = None,
     *,
-    k: int | Sequence[int] | None = None,
-    conventions: AnyConventions = None,
-    seen: Any = None,
     item_ids: Any = None,
     shards: int | None = None,
     per_user_path: str | os.PathLike[str] | None = None,
@@ -100,10 +88,6 @@ def evaluate_factors(
             such as ALSModel.itemFactors, or the path of a .npy file that the driver and all workers can read.
         truth: a DataFrame of what was relevant, as for `evaluate`.
         metrics: as for recsys.evaluate.
-        k: cut-offs for the metrics that name none.
-        conventions: as for recsys.evaluate.
-        seen: what each user had already, which is not recommended: a DataFrame or anything that
-            recsys.evaluate takes; likewise `eligible`.
         item_ids: the item of each row of `item_factors`; by default items are row numbers.
         shards: for a catalogue that is too large for a worker: cut it into so many shards, rank each by
             itself and merge the best of all. For metrics with a cut-off; others need the whole catalogue.
@@ -116,7 +100,7 @@ def evaluate_factors(
         NotDefinedError: with shards=, a metric that needs more than the best items.
     """
     matrix = ItemFactors.of(item_factors, item_ids)
-    tables, shared = _divide({"user_factors": user_factors, "truth": truth}, {**options, "seen": seen})
+    tables, shared = _divide({"user_factors": user_factors, "truth": truth}, options)
     for table in tables:
         if "case" in table.column_of:
             raise InputError(
@@ -124,7 +108,7 @@ def evaluate_factors(
                 table=table.name,
                 hint="Leave the column out, or rename it to user.",
             )
-    evaluator = Evaluator(metrics, k=k, conventions=conventions, **shared)
+    evaluator = Evaluator(metrics, **shared)
     question = ClusterEvaluation(tables, evaluator, options, matrix)
     if shards is not None:
         question = question.of_shards(shards, matrix)
@@ -181,7 +165,7 @@ def _divide(required: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[list
         UserFrame.open(name, data, given.get("columns")) for name, data in {**required, **of_users}.items()
     ]
     shared = {**given, "threads": given.get("threads") or 1, **dict.fromkeys(of_users)}
-    for name in ContextKeywords.__annotations__:
+    for name in CONTEXT:
         if is_frame(shared.get(name)):
             shared[name] = collect(shared[name], name)
     return tables, shared

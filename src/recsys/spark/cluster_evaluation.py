@@ -28,7 +28,7 @@ from recsys.errors import (
 from recsys.evaluation.asked import ALL
 from recsys.evaluation.engine import warn_of_ties
 from recsys.evaluation.evaluator import Evaluator
-from recsys.evaluation.options import ContextKeywords
+from recsys.evaluation.keywords import CONTEXT
 from recsys.evaluation.pieces import PieceResult, join_pieces, refuse_summaries, result_of, written_result
 from recsys.evaluation.results import Evaluation, load
 from recsys.evaluation.row_folders import RowFolder, RowWriter, WrittenPiece
@@ -67,9 +67,9 @@ class ClusterEvaluation:
         self.has_exposure = any(request.metric.kind == "catalogue" for request in self.requests)
         # What all users share was read already: workers need not get it twice.
         self.evaluator.inputs = copy.copy(evaluator.inputs)
-        read: dict[str, Any] = dict.fromkeys((*ContextKeywords.__annotations__, "ids"))
+        read: dict[str, Any] = dict.fromkeys((*CONTEXT, "ids"))
         own_columns = {name: table.sent for name, table in self.tables.items()}
-        self.evaluator.inputs.options = replace(evaluator.inputs.options, columns=own_columns, **read)
+        self.evaluator.inputs.options = evaluator.inputs.options.but(columns=own_columns, **read)
         cases = [table.has_cases for table in tables]
         self.key = "user" if all(cases) else "case"
         self.whole_users = (all(cases) or not any(cases)) and options.get("clusters") is None
