@@ -27,7 +27,7 @@ from recsys.cli.reference_verbs import (
 from recsys.comparison.standard import VERSION, families, family_of, standard_metrics
 from recsys.conventions.decisions import DECISIONS, Conventions, describe
 from recsys.evaluation.cautions import CAUTIONS
-from recsys.evaluation.keywords import GROUPS, BatchKeywords, EvaluateKeywords, RunKeywords
+from recsys.evaluation.evaluate_keywords import GROUPS, BatchKeywords, EvaluateKeywords, RunKeywords
 from recsys.inputs.files import FORMATS, write_text
 from recsys.metrics import METRICS, Metric
 from recsys.metrics.registry import NEEDS
@@ -605,9 +605,9 @@ def keywords_page() -> str:
         "",
         "# Keywords of evaluate",
         "",
-        "`recsys.evaluate(lists, truth, metrics)` takes these keywords. Editors and notebooks complete them, type",
-        "checkers check them, and a misspelt one is an error that names the nearest. `Evaluator`, `race` and",
-        "`recsys.spark.evaluate` take those that mean the same there.",
+        "`recsys.evaluate(lists, truth, metrics)` takes these keywords. Editors and notebooks complete them,",
+        "type checkers check them, and a misspelt one is an error that names the nearest. `Evaluator`,",
+        "`race` and `recsys.spark.evaluate` take those that mean the same there.",
         "",
     ]
     heading = None

@@ -70,14 +70,6 @@ VERBS.update({
 })  # fmt: skip
 
 
-# Arguments that shells complete with file names. Whoever reads a file checks that it can be read.
-_PATH_TYPE = click.Path(readable=False, allow_dash=True)
-_PATH_METAVARS = (
-    "FILE", "[FILE]", "FOLDER", "PATH", "LISTS", "[LISTS]", "[TRUTH]", "TRAIN", "TEST", "NEW", "A", "B",
-    "A B …", "RESULT…", "FOLDER…", "U V",
-)  # fmt: skip
-
-
 class LazyGroup(click.Group):
     """Knows its verbs by name and imports them late, so that --help and --version are instant."""
 
@@ -103,9 +95,6 @@ class LazyGroup(click.Group):
                 hint="Update or uninstall that package.",
             ) from error
         command.short_help = verb.help
-        for parameter in command.params:
-            if parameter.metavar in _PATH_METAVARS and parameter.type is click.STRING:
-                parameter.type = _PATH_TYPE
         return command
 
     def resolve_command(

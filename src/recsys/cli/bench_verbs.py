@@ -13,9 +13,20 @@ import click
 
 from recsys.cli import shared_options
 from recsys.cli.error_messages import note, print_warnings
-from recsys.cli.option_sections import VerbCommand
 from recsys.cli.output import check_target, print_json, print_page, progress_bar, screen
-from recsys.cli.shared_options import FILE, FOLDER, FileOptions, column_option, format_option, gather_options
+from recsys.cli.shared_options import FILE, FOLDER, FileOptions, column_option, format_option
+from recsys.cli.verb_options import (
+    CHANCE,
+    COUNT,
+    INPUT,
+    METRICS,
+    OUTPUT,
+    Given,
+    VerbCommand,
+    argument,
+    command,
+    option,
+)
 
 if TYPE_CHECKING:
     from recsys.benching.bench_plan import BenchPlan
@@ -55,25 +66,27 @@ class DataOptions:
         return make_plan(self.read(file), columns=self.columns, relevant_from=self.relevant_from, seed=seed)
 
 
-_data_options = gather_options(
-    "data",
-    DataOptions,
+_data_options = (
     column_option("user", "users"),
     column_option("item", "items"),
     column_option("time", "times"),
     column_option("grade", "ratings"),
-    click.option("--relevant-from", type=float, metavar="RATING",
-                 help="From which rating on an item is relevant; by default the ratings decide."),
+    option(
+        "--relevant-from RATING",
+        "From which rating on an item is relevant; by default the ratings decide.",
+        type=float,
+    ),
     shared_options.ids_option,
-    format_option("--format", "form", which="read_whole", help="Of FILE, if its name does not say"),
+    format_option("Of FILE, if its name does not say", "read_whole"),
     shared_options.encoding_option,
-)  # fmt: skip
-
-
-_seeds_option = click.option(
-    "--seeds", type=click.IntRange(min=1), default=1, show_default=True, metavar="N",
-    help="Train models that draw random numbers N times, so that verdicts count how far runs differ.",
-)  # fmt: skip
+)
+_seeds_option = option(
+    "--seeds N",
+    "Train models that draw random numbers N times, so that verdicts count how far runs differ.",
+    CHANCE,
+    type=COUNT,
+    default=1,
+)
 
 
 class BenchCommand(VerbCommand):
@@ -94,53 +107,38 @@ class BenchCommand(VerbCommand):
         return super().parse_args(ctx, spread)
 
 
-@click.command("bench", cls=BenchCommand)
-@click.argument("file", metavar="[FILE]", required=False)
-@click.option("--models", multiple=True, metavar="FILE…",
-              help="Your own: of `recsys train`, factors, or lists for the users of the test.")  # fmt: skip
-@shared_options.row_id_options
-@click.option(
-    "--baselines", metavar="NAMES", help="Only these, separated by commas; popularity is always there."
+@command(
+    "bench",
+    argument("file", "[FILE]", required=False),
+    option("--models FILE… ...", "Your own: of `recsys train`, factors, or lists for the users of the test."),
+    shared_options.row_id_options,
+    option("--baselines NAMES", "Only these, separated by commas; popularity is always there."),
+    option(
+        "--headline METRIC", "The metric that decides, also between settings.", METRICS, default="ndcg@10"
+    ),
+    option("--items FILE", "Table of items with their titles, for the report.", INPUT),
+    option(
+        "--trials", "Settings of each baseline that are tried on validation, at most.", type=COUNT, default=8
+    ),
+    _seeds_option,
+    option(
+        "--split-to FOLDER",
+        "Only write the parts of the split here, to train your own models on.",
+        type=FOLDER,
+    ),
+    option("--split FOLDER", "Use the parts in this folder instead of FILE.", type=FOLDER),
+    option(
+        "-o, --output FILE", "The report.", OUTPUT, type=FILE, default=Path("recsys-report", "bench.html")
+    ),
+    option("--no-report", "Write no report."),
+    option("--title TEXT", "The report's heading.", OUTPUT),
+    _data_options,
+    shared_options.seed_option,
+    shared_options.json_option,
+    shared_options.quiet_option,
+    cls=BenchCommand,
 )
-@click.option("--headline", metavar="METRIC", default="ndcg@10", show_default=True,
-              help="The metric that decides, also between settings.")  # fmt: skip
-@click.option("--items", metavar="FILE", help="Table of items with their titles, for the report.")
-@click.option("--trials", type=click.IntRange(min=1), default=8, show_default=True,
-              help="Settings of each baseline that are tried on validation, at most.")  # fmt: skip
-@_seeds_option
-@click.option("--split-to", "target", type=FOLDER, metavar="FOLDER",
-              help="Only write the parts of the split here, to train your own models on.")  # fmt: skip
-@click.option("--split", "folder", type=FOLDER, metavar="FOLDER",
-              help="Use the parts in this folder instead of FILE.")  # fmt: skip
-@click.option("-o", "--output", type=FILE, metavar="FILE", default=Path("recsys-report", "bench.html"),
-              show_default=True, help="The report.")  # fmt: skip
-@click.option("--no-report", is_flag=True, help="Write no report.")
-@click.option("--title", help="The report's heading.")
-@_data_options
-@shared_options.seed_option
-@shared_options.json_option
-@shared_options.quiet_option
-def bench_command(
-    *,
-    file: str | None,
-    models: tuple[str, ...],
-    user_ids: str | None,
-    item_ids: str | None,
-    baselines: str | None,
-    headline: str,
-    items: str | None,
-    trials: int,
-    seeds: int,
-    target: Path | None,
-    folder: Path | None,
-    output: Path,
-    no_report: bool,
-    title: str | None,
-    data: DataOptions,
-    seed: int,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+def bench_command(given: Given) -> None:
     """Compare recommenders on the interactions in FILE: what to ship, and what it costs.
 
     Columns, the meaning of ratings and a split are read off FILE, and the output says why. Baselines are
@@ -153,59 +151,65 @@ def bench_command(
     from recsys.models.model_files import is_model_file
     from recsys.ranks.sources import is_model_path
 
-    if (file is None) == (folder is None):
+    data = given.gather(DataOptions)
+    if (given.file is None) == (given.split is None):
         raise click.UsageError(
             "name a FILE of interactions before --models, or --split FOLDER with the parts of one; not both."
         )
-    if target is not None:
-        if file is None:
+    if given.split_to is not None:
+        if given.file is None:
             raise click.UsageError("--split-to writes the parts of a FILE; --split FOLDER has them already.")
-        with print_warnings(quiet=quiet):
-            _write_parts(data.plan(file, seed), target, quiet=quiet)
+        with print_warnings(quiet=given.quiet):
+            _write_parts(data.plan(given.file, given.seed), given.split_to, quiet=given.quiet)
         return
-    if not no_report:
-        check_target(output, "output", inputs=(file, items, *models), makes_folder=True)
-    paths = _names_of_models(models)
-    factors = [path for path in models if is_model_path(path) and not is_model_file(path)]
-    if (user_ids or item_ids) and len(factors) != 1:
+    if not given.no_report:
+        check_target(
+            given.output, "output", inputs=(given.file, given.items, *given.models), makes_folder=True
+        )
+    paths = _names_of_models(given.models)
+    factors = [path for path in given.models if is_model_path(path) and not is_model_file(path)]
+    if (given.user_ids or given.item_ids) and len(factors) != 1:
         raise click.UsageError(
             "--user-ids and --item-ids name the rows of one file of factors, and --models has "
             f"{len(factors)}; each file may hold them itself, as arrays user_ids and item_ids."
         )
-    row_ids = {"user_ids": user_ids, "item_ids": item_ids}
-    files = FileOptions(ids=data.ids, encoding=data.encoding)
-    with print_warnings(quiet=quiet), _steps(quiet=quiet) as progress:
+    row_ids = {"user_ids": given.user_ids, "item_ids": given.item_ids}
+    files = FileOptions(ids=data.ids, encoding=data.encoding, quiet=given.quiet)
+    with print_warnings(quiet=given.quiet), _steps(quiet=given.quiet) as progress:
         result = bench(
-            None if file is None else data.read(file),
+            None if given.file is None else data.read(given.file),
             models={
-                name: files.read_ranked(path, quiet=quiet, **(row_ids if path in factors else {}))
+                name: files.read_ranked(path, **(row_ids if path in factors else {}))
                 for name, path in paths.items()
             },
-            split=folder,
-            baselines=None if baselines is None else [name.strip() for name in baselines.split(",")],
-            headline=headline,
-            items=files.read_attributes(items, "item"),
-            trials=trials,
+            split=given.split,
+            baselines=None
+            if given.baselines is None
+            else [name.strip() for name in given.baselines.split(",")],
+            headline=given.headline,
+            items=files.read_attributes(given.items, "item"),
+            trials=given.trials,
             relevant_from=data.relevant_from,
             columns=data.columns,
             ids=data.ids,
-            seed=seed,
-            seeds=seeds,
+            seed=given.seed,
+            seeds=given.seeds,
             progress=progress,
         )
-        text = result.to_json() if as_json else ""
-    if as_json:
+        text = result.to_json() if given.json else ""
+    if given.json:
         print_json(text)
     else:
         print_page(result)
-    if no_report:
+    if given.no_report:
         return
     try:
-        written = result.report(output, title=title or f"Bench of {Path(file or str(folder)).name}")
+        title = given.title or f"Bench of {Path(given.file or str(given.split)).name}"
+        written = result.report(given.output, title=title)
     except MissingExtraError as error:
         note(f"no report: {error}")
         return
-    if not quiet:
+    if not given.quiet:
         note(f"report {written}")
 
 
@@ -256,15 +260,18 @@ def _names_of_models(paths: Sequence[str]) -> dict[str, str]:
     return names
 
 
-@click.command("init", cls=VerbCommand)
-@click.argument("file", metavar="FILE")
-@click.option("-o", "--output", type=FILE, metavar="FILE", default=Path("protocol.toml"), show_default=True,
-              help="The protocol, a new file.")  # fmt: skip
-@_seeds_option
-@_data_options
-@shared_options.seed_option
-@shared_options.quiet_option
-def init_command(*, file: str, output: Path, seeds: int, data: DataOptions, seed: int, quiet: bool) -> None:
+@command(
+    "init",
+    argument("file", "FILE"),
+    option(
+        "-o, --output FILE", "The protocol, a new file.", OUTPUT, type=FILE, default=Path("protocol.toml")
+    ),
+    _seeds_option,
+    _data_options,
+    shared_options.seed_option,
+    shared_options.quiet_option,
+)
+def init_command(given: Given) -> None:
     """Write a protocol file for the interactions in FILE, with the reasons, for `recsys run` to execute.
 
     The columns, the split, what counts as relevant, the metrics and the baselines are read off FILE.
@@ -272,15 +279,21 @@ def init_command(*, file: str, output: Path, seeds: int, data: DataOptions, seed
     from recsys.benching.protocol.draft import protocol_text
     from recsys.inputs.files import write_text
 
-    if output.exists():
-        raise click.UsageError(f"--output {output}: it is there already; name a new file.")
-    check_target(output, "protocol", inputs=(file,))
-    with print_warnings(quiet=quiet):
-        plan = data.plan(file, seed)
+    data = given.gather(DataOptions)
+    if given.output.exists():
+        raise click.UsageError(f"--output {given.output}: it is there already; name a new file.")
+    check_target(given.output, "protocol", inputs=(given.file,))
+    with print_warnings(quiet=given.quiet):
+        plan = data.plan(given.file, given.seed)
         encoding = None if data.encoding == "utf-8" else data.encoding
         reading = {"ids": data.ids, "format": data.form, "encoding": encoding}
-        write_text(output, protocol_text(plan, file, output, draws={"seed": seed, "seeds": seeds}, **reading))
-    click.echo(str(output))
-    if not quiet:
+        write_text(
+            given.output,
+            protocol_text(
+                plan, given.file, given.output, draws={"seed": given.seed, "seeds": given.seeds}, **reading
+            ),
+        )
+    click.echo(str(given.output))
+    if not given.quiet:
         needed = "" if find_spec("jsonschema") else "; it needs pip install 'recsys-evaluation[cli]'"
-        note(f"recsys run {output} executes it{needed}")
+        note(f"recsys run {given.output} executes it{needed}")

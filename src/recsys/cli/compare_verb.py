@@ -12,16 +12,9 @@ import click
 
 from recsys.cli import shared_options
 from recsys.cli.error_messages import note, print_warnings
-from recsys.cli.option_sections import VerbCommand
-from recsys.cli.output import (
-    check_target,
-    note_cautions,
-    print_csv,
-    print_json,
-    print_page,
-    progress_bar,
-)
+from recsys.cli.output import check_target, note_cautions, print_csv, print_json, print_page, progress_bar
 from recsys.cli.shared_options import FileOptions, MetricOptions
+from recsys.cli.verb_options import CHANCE, INPUT, LEVEL, OUTPUT, Given, argument, command, option
 from recsys.stats.comparison_table import EFFECTS, TESTS
 from recsys.stats.multiple_comparisons import CORRECTIONS
 
@@ -32,65 +25,56 @@ if TYPE_CHECKING:
 _SHORTEST_LIST = 20  # of a model, for its report
 
 
-@click.command("compare", cls=VerbCommand)
-@click.argument("paths", nargs=-1, required=True, metavar="A B …")
-@click.option("--truth", metavar="FILE", help="What was relevant; not needed for saved results.")
-@shared_options.decision_options
-@shared_options.name_option
-@shared_options.metric_options
-@shared_options.file_options_for("files of lists", "--truth")
-@shared_options.data_options
-@click.option("--statistic", "test", type=click.Choice(TESTS), default=TESTS[0], show_default=True,
-                help="The paired test.")  # fmt: skip
-@click.option("--correction", type=click.Choice([*CORRECTIONS, "max-t"]), default="holm", show_default=True,
-              help="Over the models on the headline, and apart from it on all other metrics.")  # fmt: skip
-@click.option("--effect", type=click.Choice(list(EFFECTS)), default="d_z", show_default=True,
-              help="The effect size.")  # fmt: skip
-@click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True,
-              help="Of intervals and tests.")  # fmt: skip
-@click.option("--margin", type=float, help="Also test for equivalence within this difference.")
-@click.option("--no-worse-than", type=float, help="Also test for non-inferiority: worse by less than this.")
-@click.option("--rope", type=float, help="Also give the Bayesian view: practically equal within this.")
-@click.option("--users", metavar="FILE", help="Table of the users, for --covariate and --strata.")
-@click.option("--covariate", "covariates", multiple=True, metavar="COLUMN",
-              help="Number in --users to adjust for (CUPED); repeatable.")  # fmt: skip
-@click.option("--strata", metavar="COLUMN", help="Groups in --users to stratify by.")
-@shared_options.seed_option
-@shared_options.cautions_option
-@click.option("--markdown", "table_form", flag_value="markdown", help="Print a Markdown table.")
-@click.option("--latex", "table_form", flag_value="latex", help="Print a LaTeX table.")
-@click.option("--csv", "table_form", flag_value="csv", help="Print CSV, with all digits.")
-@click.option("--json", "table_form", flag_value="json", help="Print JSON, with all digits.")
-@shared_options.raw_option
-@click.option("--report", type=shared_options.FILE, metavar="FILE",
-              help="Also write the report (.html).")  # fmt: skip
-@click.option("--methods", type=shared_options.FILE, metavar="FILE",
-              help="Also write a methods paragraph with BibTeX, for papers (.md, .tex, .txt).")  # fmt: skip
-@shared_options.quiet_option
-def compare_command(
-    *,
-    paths: tuple[str, ...],
-    truth: str | None,
-    baseline: str | None,
-    names: tuple[str, ...],
-    metrics: MetricOptions,
-    files: FileOptions,
-    seen: str | None,
-    catalogue: int | None,
-    full_ranking: bool,
-    train: str | None,
-    users: str | None,
-    covariates: tuple[str, ...],
-    strata: str | None,
-    seed: int,
-    silenced: tuple[str, ...],
-    table_form: str | None,
-    raw: bool,
-    report: Path | None,
-    methods: Path | None,
-    quiet: bool,
-    **tests: Any,  # options of compare by the same names
-) -> None:
+# Options of `compare` by the same names.
+_TESTS = (
+    option(
+        "--statistic", "The paired test.", CHANCE, name="test", type=click.Choice(TESTS), default=TESTS[0]
+    ),
+    option(
+        "--correction",
+        "Over the models on the headline, and apart from it on all other metrics.",
+        CHANCE,
+        type=click.Choice([*CORRECTIONS, "max-t"]),
+        default="holm",
+    ),
+    option("--effect", "The effect size.", CHANCE, type=click.Choice(list(EFFECTS)), default="d_z"),
+    option("--confidence", "Of intervals and tests.", CHANCE, type=LEVEL, default=0.95),
+    option("--margin", "Also test for equivalence within this difference.", CHANCE, type=float),
+    option("--no-worse-than", "Also test for non-inferiority: worse by less than this.", CHANCE, type=float),
+    option("--rope", "Also give the Bayesian view: practically equal within this.", CHANCE, type=float),
+)
+
+
+@command(
+    "compare",
+    argument("paths", "A B …", nargs=-1, required=True),
+    option("--truth FILE", "What was relevant; not needed for saved results.", INPUT),
+    shared_options.decision_options,
+    shared_options.name_option,
+    shared_options.metric_options,
+    shared_options.file_options_for("files of lists", "--truth"),
+    shared_options.data_options,
+    _TESTS,
+    option("--users FILE", "Table of the users, for --covariate and --strata.", INPUT),
+    option("--covariate COLUMN ...", "Number in --users to adjust for (CUPED); repeatable.", CHANCE),
+    option("--strata COLUMN", "Groups in --users to stratify by.", CHANCE),
+    shared_options.seed_option,
+    shared_options.cautions_option,
+    option("--markdown", "Print a Markdown table.", OUTPUT, name="table_form", flag_value="markdown"),
+    option("--latex", "Print a LaTeX table.", OUTPUT, name="table_form", flag_value="latex"),
+    option("--csv", "Print CSV, with all digits.", OUTPUT, name="table_form", flag_value="csv"),
+    option("--json", "Print JSON, with all digits.", OUTPUT, name="table_form", flag_value="json"),
+    shared_options.raw_option,
+    option("--report FILE", "Also write the report (.html).", OUTPUT, type=shared_options.FILE),
+    option(
+        "--methods FILE",
+        "Also write a methods paragraph with BibTeX, for papers (.md, .tex, .txt).",
+        OUTPUT,
+        type=shared_options.FILE,
+    ),
+    shared_options.quiet_option,
+)
+def compare_command(given: Given) -> None:
     """Compare models, paired user by user: A, B, … are list files (with --truth) or saved results.
 
     A saved result is a file (.json) or the folder of --per-user-to, which is compared piece by piece.
@@ -100,49 +84,53 @@ def compare_command(
     from recsys.comparison.compare import compare
     from recsys.stats.inference_results import notes_only
 
-    if len(paths) < 2:
+    metrics = given.gather(MetricOptions)
+    files = given.gather(FileOptions)
+    if len(given.paths) < 2:
         raise click.UsageError("there is nothing to compare: name two files or more.")
-    models = files_by_model(paths, names)
-    inputs = (*paths, truth, seen, train, users)
-    if report is not None:
-        check_target(report, "report", inputs=inputs, makes_folder=True)
-    if methods is not None:
-        check_target(methods, "methods", inputs=inputs)
-    cautions = shared_options.silenced_cautions(silenced)
-    baseline = baseline_name(baseline, models)
-    if baseline is not None and baseline not in models:
-        raise click.UsageError(f"--baseline {baseline} is none of {', '.join(models)}.")
-    columns = {"covariates": covariates, "strata": (strata,) if strata else ()}
-    if (users is None) == any(columns.values()):
+    models = files_by_model(given.paths, given.names)
+    inputs = (*given.paths, given.truth, given.seen, given.train, given.users)
+    if given.report is not None:
+        check_target(given.report, "report", inputs=inputs, makes_folder=True)
+    if given.methods is not None:
+        check_target(given.methods, "methods", inputs=inputs)
+    cautions = shared_options.silenced_cautions(given.silenced)
+    given.baseline = baseline_name(given.baseline, models)
+    if given.baseline is not None and given.baseline not in models:
+        raise click.UsageError(f"--baseline {given.baseline} is none of {', '.join(models)}.")
+    columns = {"covariates": given.covariate, "strata": (given.strata,) if given.strata else ()}
+    if (given.users is None) == any(columns.values()):
         raise click.UsageError("--covariate COLUMN and --strata COLUMN go with --users FILE, which has them.")
-    with print_warnings(quiet=quiet), progress_bar("resampling", quiet=quiet) as progress:
-        results, tables = evaluate_files(
-            models, truth=truth, metrics=metrics, files=files, seen=seen, catalogue=catalogue,
-            full_ranking=full_ranking, train=train, cautions=cautions, reports=report is not None,
-            quiet=quiet,
-        )  # fmt: skip
-        with notes_only() if table_form is None else nullcontext():  # the table has the notes below it
+    with print_warnings(quiet=given.quiet), progress_bar("resampling", quiet=given.quiet) as progress:
+        results, tables = evaluate_files(models, given, cautions, reports=given.report is not None)
+        with notes_only() if given.table_form is None else nullcontext():  # the table has the notes below it
             comparison = compare(
                 results,
-                baseline,
+                given.baseline,
                 [str(request) for request in metrics.requests()] if metrics.metrics else None,
                 cautions=cautions,
                 progress=progress,
-                rng=seed,
-                **tests,
-                **{key: files.read_attributes(users, "user", own) for key, own in columns.items() if own},
+                rng=given.seed,
+                **given.pick("headline", *_TESTS),
+                **{
+                    key: files.read_attributes(given.users, "user", own)
+                    for key, own in columns.items()
+                    if own
+                },
             )
-    _write_pages(comparison, tables | {"baseline": baseline}, report, methods, quiet=quiet)
-    if table_form is None:
+    _write_pages(
+        comparison, tables | {"baseline": given.baseline}, given.report, given.methods, quiet=given.quiet
+    )
+    if given.table_form is None:
         print_page(comparison)
-    elif table_form == "json":
+    elif given.table_form == "json":
         print_json(comparison.to_json())
     else:
-        if table_form == "csv":
-            print_csv(comparison.to_frame().to_dict("list"), raw=raw)
+        if given.table_form == "csv":
+            print_csv(comparison.to_frame().to_dict("list"), raw=given.raw)
         else:
-            click.echo(getattr(comparison, f"to_{table_form}")())
-        note_cautions(comparison, quiet=quiet)
+            click.echo(getattr(comparison, f"to_{given.table_form}")())
+        note_cautions(comparison, quiet=given.quiet)
 
 
 def _write_pages(
@@ -217,18 +205,7 @@ def baseline_name(baseline: str | None, models: Mapping[str, ModelFile]) -> str 
 
 
 def evaluate_files(
-    models: Mapping[str, ModelFile],
-    *,
-    truth: str | None,
-    metrics: MetricOptions,
-    files: FileOptions,
-    seen: str | None,
-    catalogue: int | None,
-    full_ranking: bool,
-    train: str | None,
-    cautions: str | list[str] | None = None,
-    reports: bool,
-    quiet: bool,
+    models: Mapping[str, ModelFile], given: Given, cautions: str | list[str] | None = None, *, reports: bool
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """{model: evaluation} of list files, models and saved results; and what a report shows besides.
 
@@ -239,35 +216,41 @@ def evaluate_files(
     from recsys.ranks.sources import is_model_path
     from recsys.records.arrays import Lists
 
+    files, metrics = given.gather(FileOptions), given.gather(MetricOptions)
     conventions, requests = metrics.conventions(), metrics.requests()
+    train, seen = given.train, given.seen
     list_paths = [file.path for file in models.values() if file.result is None]
     for path in list_paths:
         # A pipe is read once only.
         if path != "-" and (Path(path).is_file() or not Path(path).exists()) and not is_model_path(path):
             open_file(path)  # a misspelt name is reported before anything else that is missing
-    if list_paths and truth is None:
+    if list_paths and given.truth is None:
         raise click.UsageError(f"{list_paths[0]} holds lists: say what was relevant with --truth FILE.")
     context: dict[str, Any] = {}
     if list_paths or reports:
-        named = {"truth": truth, "seen": None if seen in ("", "none") else seen, "train": train or None}
-        context = {name: files.read(path, "truth", quiet=quiet) for name, path in named.items()}
+        named = {"truth": given.truth, "seen": None if seen in ("", "none") else seen, "train": train or None}
+        context = {name: files.read(path, "truth") for name, path in named.items()}
     results, lists = {}, {}
     model_met = False
     for name, (path, result) in models.items():
         if result is not None:
             results[name] = result
             continue
-        ranked = files.read_ranked(path, quiet=quiet)
+        ranked = files.read_ranked(path)
         own = context
         if isinstance(ranked, Lists):
             lists[name] = ranked
-        elif shared_options.seen_file(seen, train, is_model=True, quiet=quiet or model_met) == train:
+        elif shared_options.seen_file(seen, train, is_model=True, quiet=given.quiet or model_met) == train:
             own = context | {"seen": context["train"]}
         model_met = model_met or not isinstance(ranked, Lists)  # what it does not rank is said once
         results[name] = evaluate(
-            ranked, metrics=requests, conventions=conventions, catalogue=catalogue, full_ranking=full_ranking,
-            cautions=cautions, **own,
-        )  # fmt: skip
+            ranked,
+            metrics=requests,
+            conventions=conventions,
+            cautions=cautions,
+            **given.pick("catalogue", "full_ranking"),
+            **own,
+        )
         if reports and name not in lists:
             users = context["truth"].cases.values
             known = users[ranked.user_rows.row_of(users) >= 0]

@@ -11,59 +11,47 @@ import click
 
 from recsys.cli import shared_options
 from recsys.cli.error_messages import FAILED, note, print_warnings
-from recsys.cli.option_sections import VerbCommand
 from recsys.cli.output import print_csv, print_page, print_table
 from recsys.cli.shared_options import FileOptions
+from recsys.cli.verb_options import COUNT, INPUT, METRICS, OUTPUT, Given, argument, command, option
 from recsys.errors import ColumnError, FileError, InputError, RecsysError
 
 
-@click.command("audit", cls=VerbCommand)
-@click.argument("train", metavar="TRAIN")
-@click.argument("test", metavar="TEST")
-@click.option("--lists", metavar="FILE", help="What was recommended for TEST; or a model of `recsys train`.")
-@click.option("--model", "models", multiple=True, metavar="NAME=FILE",
-              help="Lists of a model, to see whether metrics agree on the best one; repeatable.")  # fmt: skip
-@click.option(
-    "--items", metavar="FILE", help="The catalogue: a table with an item column, or one id per line (.txt)."
+@command(
+    "audit",
+    argument("train", "TRAIN"),
+    argument("test", "TEST"),
+    option("--lists FILE", "What was recommended for TEST; or a model of `recsys train`.", INPUT),
+    option(
+        "--model NAME=FILE ...",
+        "Lists of a model, to see whether metrics agree on the best one; repeatable.",
+        INPUT,
+    ),
+    option("--items FILE", "The catalogue: a table with an item column, or one id per line (.txt).", INPUT),
+    option("--sampled N", "Candidates were N sampled negatives.", INPUT, type=COUNT),
+    option("-k", "The cut-off.", METRICS, type=COUNT, default=10),
+    option("-m, --metric TEXT ...", "For the checks that evaluate; repeatable.", METRICS, name="metrics"),
+    shared_options.preset_option,
+    option(
+        "--set DECISION=VALUE ...",
+        "Change one decision, such as relevant_from=4; repeatable.",
+        METRICS,
+        name="changes",
+    ),
+    option("--only CHECK ...", "Run this check only; repeatable."),
+    option(
+        "--fail-on",
+        "The least severity that makes the exit code 1.",
+        type=click.Choice(["error", "warning", "info"]),
+        default="error",
+    ),
+    shared_options.file_options_for("--lists", "TRAIN and TEST"),
+    shared_options.column_option("time", "times, in TRAIN and TEST"),
+    option("--markdown", "Print Markdown.", OUTPUT),
+    shared_options.json_option,
+    shared_options.quiet_option,
 )
-@click.option(
-    "--sampled", type=click.IntRange(min=1), metavar="N", help="Candidates were N sampled negatives."
-)
-@click.option("-k", "k", type=click.IntRange(min=1), default=10, show_default=True, help="The cut-off.")
-@click.option("-m", "--metric", "metrics", multiple=True, help="For the checks that evaluate; repeatable.")
-@shared_options.preset_option
-@click.option("--set", "changes", multiple=True, metavar="DECISION=VALUE",
-              help="Change one decision, such as relevant_from=4; repeatable.")  # fmt: skip
-@click.option("--only", "checks", multiple=True, metavar="CHECK",
-                help="Run this check only; repeatable.")  # fmt: skip
-@click.option("--fail-on", type=click.Choice(["error", "warning", "info"]), default="error",
-              show_default=True,
-              help="The least severity that makes the exit code 1.")  # fmt: skip
-@shared_options.file_options_for("--lists", "TRAIN and TEST")
-@shared_options.column_option("time", "times, in TRAIN and TEST")
-@click.option("--markdown", is_flag=True, help="Print Markdown.")
-@shared_options.json_option
-@shared_options.quiet_option
-def audit_command(
-    *,
-    train: str,
-    test: str,
-    lists: str | None,
-    models: tuple[str, ...],
-    items: str | None,
-    sampled: int | None,
-    k: int,
-    metrics: tuple[str, ...],
-    preset: str,
-    changes: tuple[str, ...],
-    checks: tuple[str, ...],
-    fail_on: str,
-    files: FileOptions,
-    time: str | None,
-    markdown: bool,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+def audit_command(given: Given) -> None:
     """Exit with 0 if nothing makes the numbers measured on TRAIN and TEST wrong, else with 1.
 
     TRAIN and TEST are interactions with user, item and, if possible, time columns (see --format). Every
@@ -72,36 +60,40 @@ def audit_command(
     from recsys import audit
     from recsys.inputs.files import read_file
 
-    shared_options.refuse_both(json=as_json, markdown=markdown)
+    files = given.gather(FileOptions)
+    shared_options.refuse_both(json=given.json, markdown=given.markdown)
     path_of: dict[str, str] = {}
-    for text in models:
+    for text in given.model:
         name, sign, path = text.partition("=")
         if not (name and sign and path):
             raise click.UsageError(f"--model {text} is not NAME=FILE.")
         if name in path_of:
             raise click.UsageError(f"--model {name} is given twice: give each model a name of its own.")
         path_of[name] = path
-    columns = files.interaction_columns() | ({"time": time} if time is not None else {})
+    columns = files.interaction_columns() | ({"time": given.time} if given.time is not None else {})
     reading: dict[str, Any] = {
-        "columns": columns or None, "format": files.form, "ids": files.ids, "encoding": files.encoding,
-    }  # fmt: skip
-    with print_warnings(quiet=quiet):
+        "columns": columns or None,
+        "format": files.form,
+        "ids": files.ids,
+        "encoding": files.encoding,
+    }
+    with print_warnings(quiet=given.quiet):
         report = audit(
-            read_file(train, "truth", **reading),
-            read_file(test, "truth", **reading),
-            None if lists is None else files.read_ranked(lists, quiet=quiet),
-            None if items is None else _read_catalogue(items, files),
-            models={name: files.read_ranked(path, quiet=quiet) for name, path in path_of.items()} or None,
-            sampled=sampled,
-            k=k,
-            metrics=metrics or None,
-            conventions=shared_options.chosen_conventions(preset, changes),
-            checks=checks or None,
+            read_file(given.train, "truth", **reading),
+            read_file(given.test, "truth", **reading),
+            None if given.lists is None else files.read_ranked(given.lists),
+            None if given.items is None else _read_catalogue(given.items, files),
+            models={name: files.read_ranked(path) for name, path in path_of.items()} or None,
+            sampled=given.sampled,
+            k=given.k,
+            metrics=given.metrics or None,
+            conventions=shared_options.chosen_conventions(given.preset, given.changes),
+            checks=given.only or None,
         )
-    print_page(report, as_json=as_json, markdown=markdown)
-    if not report.passes(fail_on):
+    print_page(report, as_json=given.json, markdown=given.markdown)
+    if not report.passes(given.fail_on):
         if report.passed:  # no errors, but --fail-on is stricter
-            note(f"there are findings, and --fail-on {fail_on} was asked for.", head="error")
+            note(f"there are findings, and --fail-on {given.fail_on} was asked for.", head="error")
         sys.exit(FAILED)
 
 
@@ -135,38 +127,22 @@ def _read_catalogue(path: str, files: FileOptions) -> Any:
     return frame.assign(**{column: ids.values[codes]})
 
 
-@click.command("inspect", cls=VerbCommand)
-@click.argument("who", metavar="USER")
-@click.argument("lists", metavar="LISTS")
-@click.option("--truth", metavar="FILE", help="What was relevant: hits are marked.")
-@click.option("--train", "seen", metavar="FILE",
-                help="What users had before: shown below, not ranked again by a model.")  # fmt: skip
-@click.option("--items", metavar="FILE", help="Table of the items: names and whatever is known about them.")
-@click.option("-k", "k", type=click.IntRange(min=1), default=10, show_default=True, help="How many items.")
-@click.option(
-    "--column", "columns", multiple=True, metavar="NAME", help="Column of --items to show; repeatable."
+@command(
+    "inspect",
+    argument("who", "USER"),
+    argument("lists", "LISTS"),
+    option("--truth FILE", "What was relevant: hits are marked.", INPUT),
+    option("--train FILE", "What users had before: shown below, not ranked again by a model.", INPUT),
+    option("--items FILE", "Table of the items: names and whatever is known about them.", INPUT),
+    option("-k", "How many items.", METRICS, type=COUNT, default=10),
+    option("--column NAME ...", "Column of --items to show; repeatable."),
+    option("--csv", "Print CSV.", OUTPUT),
+    shared_options.raw_option,
+    shared_options.row_id_options,
+    shared_options.file_options_for("LISTS", "--truth and --train"),
+    shared_options.quiet_option,
 )
-@click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
-@shared_options.raw_option
-@shared_options.row_id_options
-@shared_options.file_options_for("LISTS", "--truth and --train")
-@shared_options.quiet_option
-def inspect_command(
-    *,
-    who: str,
-    lists: str,
-    truth: str | None,
-    seen: str | None,
-    items: str | None,
-    k: int,
-    columns: tuple[str, ...],
-    as_csv: bool,
-    raw: bool,
-    user_ids: str | None,
-    item_ids: str | None,
-    files: FileOptions,
-    quiet: bool,
-) -> None:
+def inspect_command(given: Given) -> None:
     """Show the recommendations of USER in LISTS, best first, with what is known about the items.
 
     LISTS is a file of recommendations, a model of `recsys train`, or other factors: a folder with *_U.npy and
@@ -176,42 +152,43 @@ def inspect_command(
     from recsys.analysis import described_list, inspect_user_recommendations
     from recsys.ranks.sources import is_model_path
 
-    is_model = is_model_path(lists)
-    with print_warnings(quiet=quiet):
-        before, known = (files.read(path, "truth", quiet=quiet) for path in (seen, truth))
+    files = given.gather(FileOptions)
+    is_model = is_model_path(given.lists)
+    with print_warnings(quiet=given.quiet):
+        before, known = (files.read(path, "truth") for path in (given.train, given.truth))
         if is_model:
-            ranked = files.read_model(lists, user_ids, item_ids)
+            ranked = files.read_model(given.lists, given.user_ids, given.item_ids)
             users, its_items = ranked.user_rows.ids, ranked.item_rows.ids
             for role, data in (("train", before), ("truth", known)):
                 if data is not None:
                     ranked.check_ids(data, role)
             for rows in (ranked.user_rows, ranked.item_rows):
-                if rows.numbered and not quiet:
+                if rows.numbered and not given.quiet:
                     note(
-                        f"{lists} holds no {rows.what} ids, so {rows.what}s are rows, which count from 0; "
-                        f"--{rows.what}-ids FILE names them"
+                        f"{given.lists} holds no {rows.what} ids, so {rows.what}s are rows, which count from "
+                        f"0; --{rows.what}-ids FILE names them"
                     )
         else:
-            ranked = files.read_ranked(lists, quiet=quiet, user_ids=user_ids, item_ids=item_ids)
+            ranked = files.read_ranked(given.lists, user_ids=given.user_ids, item_ids=given.item_ids)
             users, its_items = ranked.cases, ranked.items
         # Of row numbers the model itself says what is wrong.
-        user = _known_user(who, users, lists, check=not (is_model and ranked.user_rows.numbered))
+        user = _known_user(given.who, users, given.lists, check=not (is_model and ranked.user_rows.numbered))
         context: dict[str, Any] = {
             "history": _user_items(before, user),
             "truth": _user_items(known, user),
-            "columns": columns or None,
+            "columns": given.column or None,
         }
         table = None
-        if items is not None:
-            table = _read_described_items(items, replace(files, ids=its_items.kind), columns)
+        if given.items is not None:
+            table = _read_described_items(given.items, replace(files, ids=its_items.kind), given.column)
         if is_model:
-            frame = inspect_user_recommendations(user, ranked, None, table, k, **context)
+            frame = inspect_user_recommendations(user, ranked, None, table, given.k, **context)
         else:
-            recommended, scores = _first_items(ranked, user, k)
+            recommended, scores = _first_items(ranked, user, given.k)
             frame = described_list(recommended, table, scores=scores, **context)
-    if as_csv:
+    if given.csv:
         shown = {str(name): frame[name].astype(object).where(frame[name].notna(), "") for name in frame}
-        print_csv({name: cells.tolist() for name, cells in shown.items()}, raw=raw)
+        print_csv({name: cells.tolist() for name, cells in shown.items()}, raw=given.raw)
         return
     of_history = [name for name in frame if str(name).startswith("history_")]
     print_table(_shown_cells(frame.drop(columns=of_history)))
@@ -219,11 +196,11 @@ def inspect_command(
     if len(history):
         click.echo("\nbefore, newest first")
         print_table(_shown_cells(history.rename(columns=lambda name: name.removeprefix("history_"))))
-    parts = [f"{frame.attrs['n_history']:,} training interactions"] if seen else []
-    if truth:
+    parts = [f"{frame.attrs['n_history']:,} training interactions"] if given.train else []
+    if given.truth:
         parts.append(f"{int(frame['hit'].sum())} of {frame.attrs['n_relevant']} relevant items shown")
-    if parts and not quiet:
-        note(f"user {who}: {', '.join(parts)}")
+    if parts and not given.quiet:
+        note(f"user {given.who}: {', '.join(parts)}")
 
 
 def _shown_cells(frame: Any) -> dict[str, list[Any]]:

@@ -16,6 +16,7 @@ from typing import Any
 
 import click
 
+from recsys.cli.verb_options import KEYWORDS
 from recsys.errors import (
     ConventionError,
     CutoffError,
@@ -33,9 +34,10 @@ FAILED, USAGE, DATA, EXTRA, INTERNAL, INTERRUPTED, PIPE = 1, 2, 3, 4, 5, 130, 14
 _USAGE_ERRORS = (UnknownNameError, ConventionError, CutoffError, NotDefinedError)
 # Parameters whose option is not their own name with dashes, by function; None: they are for Python alone.
 OPTIONS: dict[tuple[str, str], str | None] = {
+    **{("evaluate", name): one.option.partition(" ")[0] or None for name, one in KEYWORDS.items()},
     ("Evaluation.intervals", ""): "--intervals", ("audit", "models"): "--model",
     ("compare", "test"): "--statistic", ("conform", "decisions"): "--default-only",
-    ("evaluate", "per_user"): "--per-user-to", ("fuse", "gamma"): "--param gamma=NUMBER",
+    ("fuse", "gamma"): "--param gamma=NUMBER",
     ("fuse", "k"): "--param k=NUMBER", ("fuse", "phi"): "--param phi=NUMBER",
     ("fuse", "sigma"): "--param sigma=NUMBER", ("fuse", "w"): "--param w=NUMBER",
     ("models.Pairs.of_ids", "order"): "--time COLUMN", ("split", "by"): "--split-by", ("split", "n"): "-n",
@@ -43,10 +45,8 @@ OPTIONS: dict[tuple[str, str], str | None] = {
     ("split", "train"): "--train-length", ("tune_fusion", ""): "--tune-on FILE … --truth FILE",
     **dict.fromkeys([
         ("audit", "popularity"), ("compare", "covariate_means"), ("compare", "interval"),
-        ("compare", "stratum_shares"), ("evaluate", "eligible"), ("evaluate", "embeddings"),
-        ("evaluate", "exclude"), ("evaluate", "intents"), ("evaluate", "per_metric"),
-        ("evaluate", "popularity"), ("evaluate", "profiles"), ("fuse", "log_odds"), ("fuse", "map_scores"),
-        ("fuse", "probs"),
+        ("compare", "stratum_shares"), ("evaluate", "per_metric"), ("fuse", "log_odds"),
+        ("fuse", "map_scores"), ("fuse", "probs"),
     ]),
 }  # fmt: skip
 

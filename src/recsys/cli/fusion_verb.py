@@ -5,96 +5,66 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 
 from recsys.cli import shared_options
 from recsys.cli.error_messages import as_option, note, print_warnings
-from recsys.cli.option_sections import VerbCommand
 from recsys.cli.output import check_target, print_csv
 from recsys.cli.shared_options import FileOptions
+from recsys.cli.verb_options import COUNT, INPUT, METRICS, OUTPUT, Given, argument, command, option
 from recsys.errors import RecsysError, RecsysWarning, hush, warn, worded
 
 
-@click.command("fuse", cls=VerbCommand)
-@click.argument("lists", metavar="A B …", nargs=-1, required=True)
-@click.option(
-    "--method",
-    default="rrf",
-    show_default=True,
-    metavar="NAME",
-    help="How lists are combined: rrf, comb_sum, wsum, bordafuse, condorcet, …",
+@command(
+    "fuse",
+    argument("lists", "A B …", nargs=-1, required=True),
+    option(
+        "--method NAME", "How lists are combined: rrf, comb_sum, wsum, bordafuse, condorcet, …", default="rrf"
+    ),
+    option(
+        "--norm NAME",
+        "How scores are made comparable: min-max, max, sum, zmuv, rank, borda, none. By default "
+        "min-max for methods that read scores.",
+        default="default",
+        show_default=False,
+    ),
+    option("--weights W,W,…", "One weight per file, such as 0.7,0.3."),
+    option("--param NAME=NUMBER ...", "Another parameter of the method, such as k=60; repeatable."),
+    option(
+        "--missing",
+        "What it means that a file has no list of a user.",
+        type=click.Choice(["empty", "error"]),
+        default="empty",
+    ),
+    option(
+        "--tune-on FILE ...",
+        "Lists (no models) on validation data, one for each file and in their order: the parameters "
+        "are found there; repeatable.",
+        INPUT,
+    ),
+    option("--truth FILE", "What was relevant there.", INPUT),
+    option("--train FILE", "What users had before: not ranked again by a model.", INPUT),
+    option(
+        "-k",
+        "How many items of a model are fused; by default as many as the longest list has.",
+        METRICS,
+        type=COUNT,
+    ),
+    option("-m, --metric TEXT", "What decides there.", METRICS, default="ndcg@10"),
+    shared_options.preset_option,
+    shared_options.changes_option,
+    shared_options.file_options_for("A B …", "--truth"),
+    option(
+        "-o, --output FILE",
+        "Where the fused lists go (.csv, .parquet, .run, .inter, …); by default they are printed as CSV.",
+        OUTPUT,
+        type=shared_options.FILE,
+    ),
+    shared_options.quiet_option,
 )
-@click.option(
-    "--norm",
-    default="default",
-    metavar="NAME",
-    help="How scores are made comparable: min-max, max, sum, zmuv, rank, borda, none. By default "
-    "min-max for methods that read scores.",
-)
-@click.option("--weights", metavar="W,W,…", help="One weight per file, such as 0.7,0.3.")
-@click.option(
-    "--param",
-    "settings",
-    multiple=True,
-    metavar="NAME=NUMBER",
-    help="Another parameter of the method, such as k=60; repeatable.",
-)
-@click.option(
-    "--missing",
-    type=click.Choice(["empty", "error"]),
-    default="empty",
-    show_default=True,
-    help="What it means that a file has no list of a user.",
-)
-@click.option(
-    "--tune-on",
-    multiple=True,
-    metavar="FILE",
-    help="Lists (no models) on validation data, one for each file and in their order: the parameters "
-    "are found there; repeatable.",
-)
-@click.option("--truth", metavar="FILE", help="What was relevant there.")
-@click.option("--train", metavar="FILE", help="What users had before: not ranked again by a model.")
-@click.option(
-    "-k",
-    "depth",
-    type=click.IntRange(min=1),
-    help="How many items of a model are fused; by default as many as the longest list has.",
-)
-@click.option("-m", "--metric", default="ndcg@10", show_default=True, help="What decides there.")
-@shared_options.preset_option
-@shared_options.changes_option
-@shared_options.file_options_for("A B …", "--truth")
-@click.option(
-    "-o",
-    "--output",
-    type=shared_options.FILE,
-    metavar="FILE",
-    help="Where the fused lists go (.csv, .parquet, .run, .inter, …); by default they are printed as CSV.",
-)
-@shared_options.quiet_option  # fmt: skip
-def fuse_command(
-    *,
-    lists: tuple[str, ...],
-    method: str,
-    norm: str,
-    weights: str | None,
-    settings: tuple[str, ...],
-    missing: Literal["empty", "error"],
-    tune_on: tuple[str, ...],
-    truth: str | None,
-    train: str | None,
-    depth: int | None,
-    metric: str,
-    preset: str,
-    changes: tuple[str, ...],
-    files: FileOptions,
-    output: Path | None,
-    quiet: bool,
-) -> None:
+def fuse_command(given: Given) -> None:
     """Make one list per user from the lists of several recommenders, in A, B and so on.
 
     Files are read as by `recsys evaluate`. A model of `recsys train` ranks for the users of the lists beside
@@ -108,45 +78,61 @@ def fuse_command(
     from recsys.inputs.files.reader import write_table
     from recsys.ranks.fusion import find_fusion, fuse
 
-    row = find_fusion(method)
-    if len(lists) < 2:
+    files = given.gather(FileOptions)
+    row = find_fusion(given.method)
+    if len(given.lists) < 2:
         raise click.UsageError("Name two files or more, such as recsys fuse a.csv b.csv -o fused.csv.")
-    if (changes or preset != "default") and not tune_on:
+    if (given.changes or given.preset != "default") and not given.tune_on:
         raise click.UsageError("--conventions and --set are those of the metric of --tune-on.")
-    conventions = shared_options.chosen_conventions(preset, changes)
-    chosen = None if norm.lower() == "none" else norm
-    if bool(tune_on) != (truth is not None):
+    conventions = shared_options.chosen_conventions(given.preset, given.changes)
+    chosen = None if given.norm.lower() == "none" else given.norm
+    if bool(given.tune_on) != (given.truth is not None):
         raise click.UsageError("--tune-on FILE and --truth FILE go together.")
-    if tune_on and (weights or settings):
+    if given.tune_on and (given.weights or given.param):
         raise click.UsageError("parameters are given with --weights and --param, or found with --tune-on.")
-    if tune_on and len(tune_on) != len(lists):
-        raise click.UsageError(f"{len(lists)} files need {len(lists)} --tune-on, got {len(tune_on)}.")
-    if output is not None:
-        check_target(output, "output", inputs=(*lists, *tune_on, truth, train), suffixes=())
-    with print_warnings(quiet=quiet):
-        runs = _read_runs(lists, files, train, depth, quiet=quiet)
-        if tune_on:
-            known = [files.read(path, "lists", quiet=quiet) for path in tune_on]
-            judged = files.read(truth, "truth", quiet=quiet)
-            with _named(tune_on):
+    if given.tune_on and len(given.tune_on) != len(given.lists):
+        raise click.UsageError(
+            f"{len(given.lists)} files need {len(given.lists)} --tune-on, got {len(given.tune_on)}."
+        )
+    if given.output is not None:
+        check_target(
+            given.output,
+            "output",
+            inputs=(*given.lists, *given.tune_on, given.truth, given.train),
+            suffixes=(),
+        )
+    with print_warnings(quiet=given.quiet):
+        runs = _read_runs(given.lists, files, given.train, given.k, quiet=given.quiet)
+        if given.tune_on:
+            known = [files.read(path, "lists") for path in given.tune_on]
+            judged = files.read(given.truth, "truth")
+            with _named(given.tune_on):
                 tuned = tune_fusion(
-                    known, judged, row.name, metric, norm=chosen, conventions=conventions, missing=missing
+                    known,
+                    judged,
+                    row.name,
+                    given.metric,
+                    norm=chosen,
+                    conventions=conventions,
+                    missing=given.missing,
                 )
-            if not quiet:
+            if not given.quiet:
                 note(str(tuned).replace("\n", "; ").replace("; evaluate .fuse(...) of other data", ""))
-            with _named(lists):
-                fused = tuned.fuse(runs, missing=missing)
+            with _named(given.lists):
+                fused = tuned.fuse(runs, missing=given.missing)
         else:
-            with _named(lists):
-                fused = fuse(runs, row.name, chosen, missing=missing, **_parameters(weights, settings))
+            with _named(given.lists):
+                fused = fuse(
+                    runs, row.name, chosen, missing=given.missing, **_parameters(given.weights, given.param)
+                )
     table = fused.to_frame()
-    if output is None:
+    if given.output is None:
         print_csv(table.to_dict("list"))
     else:
-        write_table(output, table)
-        if not quiet:
+        write_table(given.output, table)
+        if not given.quiet:
             sizes = f"{len(fused.codes):,} rows, {len(fused.cases):,} users"
-            note(f"{output}: {sizes}, {row.name} of {len(runs)} files")
+            note(f"{given.output}: {sizes}, {row.name} of {len(runs)} files")
 
 
 def _read_runs(
@@ -166,8 +152,8 @@ def _read_runs(
         raise click.UsageError("-k N says how many items of each model are fused, such as -k 100.")
     if models and train is None and not quiet:
         note(f"{', '.join(models)}: what users had before is ranked, too; --train FILE leaves it out")
-    history = files.read(train, "truth", quiet=quiet)
-    ranked = [files.read_ranked(path, quiet=quiet) for path in paths]
+    history = files.read(train, "truth")
+    ranked = [files.read_ranked(path) for path in paths]
     ready = [run for run in ranked if isinstance(run, Lists)]
     if not models:
         return ready

@@ -4,40 +4,44 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 
 import click
 
 from recsys.cli import shared_options
 from recsys.cli.error_messages import FAILED, note
-from recsys.cli.option_sections import VerbCommand
 from recsys.cli.output import check_target, print_page
+from recsys.cli.verb_options import METRICS, Given, argument, command, option
 
 
-@click.command("identify", cls=VerbCommand)
-@click.argument("command", nargs=-1, metavar="[COMMAND …]")
-@click.option("-m", "--metric", default="ndcg", show_default=True, help="What it computes, without @k.")
-@click.option("--probes", "target", type=shared_options.FILE, metavar="FILE",
-              help="Write the questions, one per line as JSON, to be answered elsewhere.")  # fmt: skip
-@click.option("--answers", type=shared_options.FILE, metavar="FILE",
-              help="Read answers given elsewhere: the same lines, each with a value.")  # fmt: skip
-@click.option("--tolerance", type=click.FloatRange(min=0, min_open=True),
-              help="The largest difference; by default 1e-6, or half of the last decimal given.")  # fmt: skip
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=60.0, show_default=True,
-              metavar="SECONDS", help="How long COMMAND may take.")  # fmt: skip
-@shared_options.json_option
-@shared_options.quiet_option
-def identify_command(
-    *,
-    command: tuple[str, ...],
-    metric: str,
-    target: Path | None,
-    answers: Path | None,
-    tolerance: float | None,
-    timeout: float,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+@command(
+    "identify",
+    argument("command", "[COMMAND …]", nargs=-1),
+    option("-m, --metric TEXT", "What it computes, without @k.", METRICS, default="ndcg"),
+    option(
+        "--probes FILE",
+        "Write the questions, one per line as JSON, to be answered elsewhere.",
+        type=shared_options.FILE,
+    ),
+    option(
+        "--answers FILE",
+        "Read answers given elsewhere: the same lines, each with a value.",
+        type=shared_options.FILE,
+    ),
+    option(
+        "--tolerance",
+        "The largest difference; by default 1e-6, or half of the last decimal given.",
+        type=click.FloatRange(min=0, min_open=True),
+    ),
+    option(
+        "--timeout SECONDS",
+        "How long COMMAND may take.",
+        type=click.FloatRange(min=0, min_open=True),
+        default=60.0,
+    ),
+    shared_options.json_option,
+    shared_options.quiet_option,
+)
+def identify_command(given: Given) -> None:
     """Say which decisions and presets the evaluator COMMAND follows; exit with 1 if nothing known fits.
 
     COMMAND reads one question per line as JSON, {"run": {user: [[item, score], …]}, "truth": {user: {item:
@@ -47,20 +51,27 @@ def identify_command(
     from recsys.comparison.identify import identify, probe_lines
     from recsys.inputs.files import write_text
 
-    if sum((bool(command), target is not None, answers is not None)) != 1:
+    if sum((bool(given.command), given.probes is not None, given.answers is not None)) != 1:
         raise click.UsageError("Name a COMMAND, or --probes FILE to write questions, or --answers FILE.")
-    if target is not None:
-        check_target(target, "probes")
-        lines = probe_lines(metric)
-        write_text(target, "".join(json.dumps(line) + "\n" for line in lines))
-        if not quiet:
-            note(f"{target}: {len(lines)} questions about {metric}. Add a value to each line; then: "
-                 f"recsys identify -m '{metric}' --answers {target}", head="note")  # fmt: skip
+    if given.probes is not None:
+        check_target(given.probes, "probes")
+        lines = probe_lines(given.metric)
+        write_text(given.probes, "".join(json.dumps(line) + "\n" for line in lines))
+        if not given.quiet:
+            note(
+                f"{given.probes}: {len(lines)} questions about {given.metric}. Add a value to each line; "
+                f"then: recsys identify -m '{given.metric}' --answers {given.probes}",
+                head="note",
+            )
         return
-    words = command[0] if len(command) == 1 else list(command)
+    words = given.command[0] if len(given.command) == 1 else list(given.command)
     found = identify(
-        None if answers is not None else words, metric, answers=answers, tolerance=tolerance, timeout=timeout
+        None if given.answers is not None else words,
+        given.metric,
+        answers=given.answers,
+        tolerance=given.tolerance,
+        timeout=given.timeout,
     )
-    print_page(found, as_json=as_json)
+    print_page(found, as_json=given.json)
     if not found:
         sys.exit(FAILED)

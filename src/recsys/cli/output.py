@@ -31,13 +31,7 @@ _SUFFIXES = {
 
 
 def print_result(
-    result: Any,
-    *,
-    as_json: bool,
-    as_csv: bool,
-    quiet: bool,
-    raw: bool = False,
-    intervals: bool | None = None,
+    result: Any, *, as_json: bool, as_csv: bool, quiet: bool, raw: bool = False, intervals: bool | None = None
 ) -> None:
     """Print one result as a table, or with every digit as JSON or CSV.
 

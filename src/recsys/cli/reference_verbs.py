@@ -17,6 +17,7 @@ import click
 import recsys
 from recsys.cli.output import print_json, print_page, print_table
 from recsys.cli.shared_options import json_option
+from recsys.cli.verb_options import Given, argument, command, option
 from recsys.conventions.decisions import DECISIONS, Conventions, describe
 
 if TYPE_CHECKING:
@@ -40,28 +41,28 @@ _TIE_ORDER_WORDS = {
 }
 _REQUIREMENT = re.compile(r"^([A-Za-z0-9_.-]+).*extra\s*==\s*['\"]([\w-]+)['\"]")
 _DISTRIBUTION = "recsys-evaluation"
-_plain_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_plain_json_option = option("--json", "Print JSON.")
 
 
-@click.command("metrics")
-@click.argument("name", required=False)
-@_plain_json_option
-def metrics_command(*, name: str | None, as_json: bool) -> None:
+@command("metrics", argument("name", required=False), _plain_json_option)
+def metrics_command(given: Given) -> None:
     """List the metrics; with NAME (ndcg, f1, …) describe one."""
     from recsys.metrics import RATINGS, lookup
 
-    if name is not None:
-        facts = metric_facts(lookup(re.split(r"[(@]", name)[0].strip().replace("-", "_"))[0])
-        print_json(facts) if as_json else print_page(_metric_text(facts))
+    if given.name is not None:
+        facts = metric_facts(lookup(re.split(r"[(@]", given.name)[0].strip().replace("-", "_"))[0])
+        print_json(facts) if given.json else print_page(_metric_text(facts))
         return
     rows = all_metrics()
-    if as_json:
+    if given.json:
         print_json(rows)
         return
     columns = {"name": "name", "@k": "at_k", "better": "better", "bounds": "bounds", "meaning": "meaning"}
     shown = [row | {"bounds": bounds_text(row)} for row in rows]
-    print_table({heading: [row[name] for row in shown] for heading, name in columns.items()})
-    rating_metrics = [name for name in RATINGS.load_plugins() if not name.startswith("user_")]
+    print_table({heading: [row[given.name] for row in shown] for heading, given.name in columns.items()})
+    rating_metrics = [
+        given.name for given.name in RATINGS.load_plugins() if not given.name.startswith("user_")
+    ]
     click.echo()
     print_page(f"of predicted ratings and clicks, for `recsys ratings`: {', '.join(rating_metrics)}")
 
@@ -94,47 +95,50 @@ def _metric_text(facts: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-@click.command("conventions")
-@click.argument("first", required=False)
-@click.argument("second", required=False)
-@_plain_json_option
-def conventions_command(*, first: str | None, second: str | None, as_json: bool) -> None:
+@command(
+    "conventions", argument("first", required=False), argument("second", required=False), _plain_json_option
+)
+def conventions_command(given: Given) -> None:
     """List the presets; with FIRST describe one; with SECOND say which decisions differ between the two."""
     from recsys.conventions.presets import preset
 
-    if first is None and as_json:
+    if given.first is None and given.json:
         print_json(all_presets())
         return
-    if first is None:
+    if given.first is None:
         names = ("name", "library", "version", "differs from the default in")
         cells = zip(*map(_preset_row, all_presets()), strict=True)
         print_table({name: list(column) for name, column in zip(names, cells, strict=True)})
         return
     facts: dict[str, Any]
-    if second is not None:
-        changes = Conventions.of(first).diff(Conventions.of(second))
+    if given.second is not None:
+        changes = Conventions.of(given.first).diff(Conventions.of(given.second))
         facts = {n: {"from": a, "to": b, "words": describe(n, b)} for n, (a, b) in changes.items()}
-        lines = [f"{first} -> {second}" if facts else f"{first} -> {second}: no decision differs"]
+        lines = [
+            f"{given.first} -> {given.second}"
+            if facts
+            else f"{given.first} -> {given.second}: no decision differs"
+        ]
         for name, change in facts.items():
             values = "" if name == "per_metric" else f" {change['from']} -> {change['to']},"
             lines.append(f"- {name}:{values} {change['words']}")
-    elif first == "default":
+    elif given.first == "default":
         decided = {
             name: {"value": value, "words": describe(name, value)}
             for name, value in Conventions().items()
             if name != "per_metric"
         }
-        facts = {"name": first, "decisions": decided}
+        facts = {"name": given.first, "decisions": decided}
         lines = _decision_lines(facts)
     else:
-        facts = preset_facts(preset(first))
+        facts = preset_facts(preset(given.first))
         lines = [f"{facts['name']}: {facts['library']} {facts['version']}, checked {facts['checked']}", ""]
         lines += _decision_lines(facts)
         for metric, own in facts["per_metric"].items():
             lines.append(f"for {metric} only: " + ", ".join(f"{n}={v}" for n, v in own.items()))
         lines += [f"not copied: {defect}" for defect in facts["defects"]]
         lines += [f"note: {fact}" for fact in facts["facts"]]
-    print_json(facts) if as_json else print_page("\n".join(lines))
+    print_json(facts) if given.json else print_page("\n".join(lines))
 
 
 def _preset_row(facts: dict[str, Any]) -> list[str]:
@@ -150,9 +154,8 @@ def _decision_lines(facts: dict[str, Any]) -> list[str]:
     ]
 
 
-@click.command("doctor")
-@json_option
-def doctor_command(*, as_json: bool) -> None:
+@command("doctor", json_option)
+def doctor_command(given: Given) -> None:
     """Show which kernels are in use and why, versions, and which optional packages are installed."""
     from recsys import show_backends
 
@@ -175,7 +178,7 @@ def doctor_command(*, as_json: bool) -> None:
         },
         "extras": extras,
     }
-    if as_json:
+    if given.json:
         print_json(facts)
         return
     lines = [f"recsys {facts['recsys']}, Python {facts['python']}, {facts['system']}", ""]

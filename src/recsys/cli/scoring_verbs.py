@@ -3,90 +3,60 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from recsys.cli import shared_options
 from recsys.cli.error_messages import note, print_warnings
-from recsys.cli.option_sections import VerbCommand
 from recsys.cli.output import check_target, print_page, print_result, progress_bar, write_per_user
 from recsys.cli.shared_options import FILE, FileOptions, MemoryOptions, MetricOptions, column_option
+from recsys.cli.verb_options import INPUT, METRICS, OUTPUT, Given, argument, command, keyword, option
 
 if TYPE_CHECKING:
     from recsys.ranks.sources import Factors
 
-_per_user_option = click.option(
-    "--per-user", type=FILE, metavar="FILE", help="Write one row per user: .csv, .tsv or .parquet."
+_ROW_IDS = ("user_ids", "item_ids")
+_per_user_option = option(
+    "--per-user FILE", "Write one row per user: .csv, .tsv or .parquet.", OUTPUT, type=FILE
 )
-_csv_option = click.option(
-    "--csv", "as_csv", is_flag=True, help="Print CSV: metric, value, cases, all digits."
-)
+_csv_option = option("--csv", "Print CSV: metric, value, cases, all digits.", OUTPUT)
 
 
-@click.command("evaluate", cls=VerbCommand)
-@click.argument("lists", metavar="[LISTS]", required=False)
-@click.argument("truth_file", metavar="[TRUTH]", required=False)
-@click.option("--factors", nargs=2, metavar="U V", help="Matrices of user and item factors (.npy, .npz, …).")
-@shared_options.row_id_options
-@click.option("--truth", metavar="FILE", help="The truth, with --factors.")
-@shared_options.metric_options
-@shared_options.file_options
-@shared_options.data_options
-@click.option("--items", metavar="FILE", help="Table of the items: for calibration, value, exposure, --by.")
-@click.option("--users", metavar="FILE", help="Table of the users: for --by.")
-@click.option("--reference", metavar="FILE", help="Another model's lists: for serendipity, overlap and rbo.")
-@click.option("--by", metavar="GROUP",
-              help="Per group: activity, cold_user, popularity, cold_item, item_age, a column of items or "
-                   "users.")  # fmt: skip
-@click.option("--aggregate", metavar="NAME",
-              help="The number over all users: mean (the default), median, p90 or trimmed(0.1).")  # fmt: skip
-@click.option("--bounds", is_flag=True, help="Also print the best attainable value and the floor of chance.")
-@click.option("--intervals", is_flag=True, help="Print every 95% interval, also those that take a while.")
-@_per_user_option
-@shared_options.memory_options
-@click.option("--save", type=FILE, metavar="FILE",
-              help="Keep the whole result (.json) for compare, gate, history and report.")  # fmt: skip
-@click.option("--name", metavar="MODEL",
-              help="What --save and --per-user-to call the model, for history; by default the name of the "
-                   "file or folder.")  # fmt: skip
-@shared_options.cautions_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON: all digits, counts and conventions.")
-@_csv_option
-@shared_options.raw_option
-@shared_options.quiet_option
-def evaluate_command(
-    *,
-    lists: str | None,
-    truth_file: str | None,
-    factors: tuple[str, str] | None,
-    user_ids: str | None,
-    item_ids: str | None,
-    truth: str | None,
-    metrics: MetricOptions,
-    files: FileOptions,
-    seen: str | None,
-    catalogue: int | None,
-    full_ranking: bool,
-    train: str | None,
-    items: str | None,
-    users: str | None,
-    reference: str | None,
-    by: str | None,
-    aggregate: str | None,
-    bounds: bool,
-    intervals: bool,
-    per_user: Path | None,
-    beyond: MemoryOptions,
-    save: Path | None,
-    name: str | None,
-    silenced: tuple[str, ...],
-    as_json: bool,
-    as_csv: bool,
-    raw: bool,
-    quiet: bool,
-) -> None:
+@command(
+    "evaluate",
+    argument("lists", "[LISTS]", required=False),
+    argument("truth_file", "[TRUTH]", required=False),
+    option("--factors U V", "Matrices of user and item factors (.npy, .npz, …).", INPUT, nargs=2),
+    shared_options.row_id_options,
+    option("--truth FILE", "The truth, with --factors.", INPUT),
+    shared_options.metric_options,
+    shared_options.file_options,
+    shared_options.data_options,
+    *map(keyword, ("items", "users", "reference", "by", "aggregate")),
+    option("--bounds", "Also print the best attainable value and the floor of chance.", METRICS),
+    option("--intervals", "Print every 95% interval, also those that take a while.", METRICS),
+    _per_user_option,
+    shared_options.memory_options,
+    option(
+        "--save FILE",
+        "Keep the whole result (.json) for compare, gate, history and report.",
+        OUTPUT,
+        type=FILE,
+    ),
+    option(
+        "--name MODEL",
+        "What --save and --per-user-to call the model, for history; by default the name of the "
+        "file or folder.",
+        OUTPUT,
+    ),
+    shared_options.cautions_option,
+    option("--json", "Print JSON: all digits, counts and conventions.", OUTPUT),
+    _csv_option,
+    shared_options.raw_option,
+    shared_options.quiet_option,
+)
+def evaluate_command(given: Given) -> None:
     """Score the recommendation lists in LISTS against what was relevant, in TRUTH.
 
     Both are tables, TREC files (run and qrels) or JSON, gzipped or not (see --format); - is standard input, a
@@ -98,77 +68,80 @@ def evaluate_command(
     from recsys.evaluation.evaluate import evaluate
     from recsys.ranks.sources import is_model_path
 
-    shared_options.refuse_both(json=as_json, csv=as_csv)
-    if name is not None and save is None and beyond.per_user_to is None:
+    metrics = given.gather(MetricOptions)
+    files = given.gather(FileOptions)
+    beyond = given.gather(MemoryOptions)
+    shared_options.refuse_both(json=given.json, csv=given.csv)
+    if given.name is not None and given.save is None and beyond.per_user_to is None:
         raise click.UsageError("--name goes with --save FILE or --per-user-to FOLDER, which keep it.")
-    lists, truth = _lists_and_truth(lists, truth_file, truth, factors)
-    inputs = (lists, truth, seen, train, items, users, reference, user_ids, item_ids)
+    given.lists, given.truth = _lists_and_truth(given.lists, given.truth_file, given.truth, given.factors)
+    tables = given.pick("lists", "truth", "seen", "train", "items", "users", "reference", *_ROW_IDS)
+    inputs = (*tables.values(),)
     if inputs.count("-") > 1:
         raise click.UsageError("standard input (-) can be read once only; name a file for the others.")
-    is_model = bool(factors) or is_model_path(lists)
-    unseen = shared_options.seen_file(seen, train, is_model=is_model, quiet=quiet)
-    stdin = "-" in (lists, truth, unseen)
-    beyond.check(files, per_user=per_user is not None, bounds=bounds, stdin=stdin)
-    for option, path in (("per-user", per_user), ("save", save)):
+    is_model = bool(given.factors) or is_model_path(given.lists)
+    unseen = shared_options.seen_file(given.seen, given.train, is_model=is_model, quiet=given.quiet)
+    stdin = "-" in (given.lists, given.truth, unseen)
+    beyond.check(files, per_user=given.per_user is not None, bounds=given.bounds, stdin=stdin)
+    for target, path in (("per-user", given.per_user), ("save", given.save)):
         if path is not None:
-            check_target(path, option, inputs=(*inputs, *(factors or ())))
-    with print_warnings(quiet=quiet):
+            check_target(path, target, inputs=(*inputs, *(given.factors or ())))
+    with print_warnings(quiet=given.quiet):
         conventions, requests = metrics.conventions(), metrics.requests()
-        cautions = shared_options.silenced_cautions(silenced)
-        model, files = _read_factors(factors, files, user_ids=user_ids, item_ids=item_ids)
-        before = files.read(train or None, "truth", quiet=quiet)
-        ranked, known, history = _read_inputs(
-            (lists, truth, None if unseen == train else unseen), files, model, user_ids=user_ids,
-            item_ids=item_ids, unread=beyond.memory is not None, quiet=quiet,
-        )  # fmt: skip
-        with progress_bar("ranking" if beyond.memory is None else "evaluating", quiet=quiet) as progress:
+        cautions = shared_options.silenced_cautions(given.silenced)
+        ids, piecewise = given.pick(*_ROW_IDS), beyond.memory is not None
+        model, files = _read_factors(given.factors, files, ids)
+        before = files.read(given.train or None, "truth")
+        is_train = unseen == given.train
+        paths = (given.lists, given.truth, None if is_train else unseen)
+        ranked, known, seen = _read_inputs(paths, files, model, ids, unread=piecewise)
+        if is_train:
+            seen = given.train if piecewise else before
+        doing = "ranking" if beyond.memory is None else "evaluating"
+        with progress_bar(doing, quiet=given.quiet) as progress:
             result = evaluate(
                 ranked,
                 known,
                 requests,
                 conventions=conventions,
-                seen=history if unseen != train else train if beyond.memory is not None else before,
-                reference=files.read(reference, "lists", quiet=quiet),
+                seen=seen,
+                reference=files.read(given.reference, "lists"),
                 train=before,
-                items=files.read_attributes(items, "item"),
-                users=files.read_attributes(users, "user"),
-                catalogue=catalogue,
-                full_ranking=full_ranking,
-                by=by,
-                aggregate=aggregate,
+                items=files.read_attributes(given.items, "item"),
+                users=files.read_attributes(given.users, "user"),
                 cautions=cautions,
                 progress=progress,
+                **given.pick("catalogue", "full_ranking", "by", "aggregate"),
                 **beyond.keywords(files),
             )
-    if per_user is not None:
-        write_per_user(result, per_user, raw=raw)
-    beyond.keep_name(result, name)
-    if save is not None:
-        result.save(save, name=name)
-        if beyond.memory is not None and not quiet:
-            note(f"{save} holds sums; the values per user {beyond.where()}.")
-    print_result(
-        result, as_json=as_json, as_csv=as_csv, quiet=quiet, raw=raw, intervals=intervals or None
-    )  # fmt: skip
+    if given.per_user is not None:
+        write_per_user(result, given.per_user, raw=given.raw)
+    beyond.keep_name(result, given.name)
+    if given.save is not None:
+        result.save(given.save, name=given.name)
+        if beyond.memory is not None and not given.quiet:
+            note(f"{given.save} holds sums; the values per user {beyond.where()}.")
+    forms = {"as_json": given.json, "as_csv": given.csv, "raw": given.raw}
+    print_result(result, **forms, quiet=given.quiet, intervals=given.intervals or None)
     # The table has this line below it; output for programs has not.
     nothing_found = result.counts.get("judged") and result.counts.get("found") == 0
-    if nothing_found and (as_json or as_csv) and not quiet:
+    if nothing_found and (given.json or given.csv) and not given.quiet:
         text = "no listed item is in its user's truth: do both sides have the same ids, and split?"
         note(text, head="warning")
-    if bounds:
-        click.echo(err=as_json or as_csv)
-        print_page(result.bounds(), err=as_json or as_csv)
+    if given.bounds:
+        click.echo(err=given.json or given.csv)
+        print_page(result.bounds(), err=given.json or given.csv)
 
 
 def _read_factors(
-    paths: tuple[str, str] | None, files: FileOptions, *, user_ids: str | None, item_ids: str | None
+    paths: tuple[str, str] | None, files: FileOptions, row_ids: dict[str, Any]
 ) -> tuple[Factors | None, FileOptions]:
     """The model of --factors, and how ids of other files are read: as numbers, if its rows have none."""
     from recsys.ranks.sources import Factors, read_factors
 
     if not paths:
         return None, files
-    model = read_factors(*paths, user_ids=user_ids, item_ids=item_ids, ids=files.ids)
+    model = read_factors(*paths, **row_ids, ids=files.ids)
     if model.user_rows.numbered and model.item_rows.numbered:
         return Factors(model.users, model.items), replace(files, ids="int")
     return model, files
@@ -178,11 +151,9 @@ def _read_inputs(
     paths: tuple[str | None, str | None, str | None],
     files: FileOptions,
     factors: Factors | None,
+    row_ids: dict[str, Any],
     *,
-    user_ids: str | None,
-    item_ids: str | None,
     unread: bool,
-    quiet: bool,
 ) -> tuple[Any, Any, Any]:
     """Lists or a model, truth and seen items; `unread`: tables stay paths, which are read piece by piece."""
     from recsys.ranks.sources import is_model_path
@@ -191,13 +162,13 @@ def _read_inputs(
     is_list = factors is None and not is_model_path(lists)
     if factors is not None:
         ranked: Any = factors
-    elif unread and is_list and not (user_ids or item_ids):
+    elif unread and is_list and not any(row_ids.values()):
         ranked = lists
     else:
-        ranked = files.read_ranked(str(lists), quiet=quiet, user_ids=user_ids, item_ids=item_ids)
+        ranked = files.read_ranked(str(lists), **row_ids)
     if unread:
         return ranked, truth, seen
-    return ranked, files.read(truth, "truth", quiet=quiet), files.read(seen, "truth", quiet=quiet)
+    return ranked, files.read(truth, "truth"), files.read(seen, "truth")
 
 
 def _lists_and_truth(
@@ -225,37 +196,28 @@ def _lists_and_truth(
     return lists, truth
 
 
-@click.command("ratings", cls=VerbCommand)
-@click.argument("file", metavar="FILE")
-@click.option("-m", "--metric", "metrics", multiple=True,
-              help="Such as rmse, user_mae or 'ece(bins=20)'; or ratings, clicks; repeatable.")  # fmt: skip
-@column_option("user", "users")
-@column_option("actual", "ratings, labels or clicks")
-@column_option("prediction", "predictions")
-@click.option("--scale", nargs=2, type=float, metavar="LOW HIGH", help="Lowest and highest rating there is.")
-@click.option("--clip", is_flag=True, help="Move predictions outside the scale to its border.")
-@shared_options.encoding_option
-@_per_user_option
-@_csv_option
-@shared_options.raw_option
-@shared_options.json_option
-@shared_options.quiet_option
-def ratings_command(
-    *,
-    file: str,
-    metrics: tuple[str, ...],
-    user: str | None,
-    actual: str | None,
-    prediction: str | None,
-    scale: tuple[float, float] | None,
-    clip: bool,
-    encoding: str,
-    per_user: Path | None,
-    as_csv: bool,
-    raw: bool,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+@command(
+    "ratings",
+    argument("file", "FILE"),
+    option(
+        "-m, --metric TEXT ...",
+        "Such as rmse, user_mae or 'ece(bins=20)'; or ratings, clicks; repeatable.",
+        METRICS,
+        name="metrics",
+    ),
+    column_option("user", "users"),
+    column_option("actual", "ratings, labels or clicks"),
+    column_option("prediction", "predictions"),
+    option("--scale LOW HIGH", "Lowest and highest rating there is.", nargs=2, type=float),
+    option("--clip", "Move predictions outside the scale to its border."),
+    shared_options.encoding_option,
+    _per_user_option,
+    _csv_option,
+    shared_options.raw_option,
+    shared_options.json_option,
+    shared_options.quiet_option,
+)
+def ratings_command(given: Given) -> None:
     """Score the predictions in FILE (a table such as CSV; - is standard input): one row per rating or click.
 
     It needs a user, a rating (or label, click) and a prediction column. A plain name (rmse) is over all rows,
@@ -263,18 +225,18 @@ def ratings_command(
     """
     from recsys.evaluation.ratings import evaluate_ratings
 
-    shared_options.refuse_both(json=as_json, csv=as_csv)
-    if per_user is not None:
-        check_target(per_user, "per-user", inputs=(file,))
-    with print_warnings(quiet=quiet):
-        columns = {"user": user, "actual": actual, "prediction": prediction}
-        table = _read_predictions(file, columns, encoding)
+    shared_options.refuse_both(json=given.json, csv=given.csv)
+    if given.per_user is not None:
+        check_target(given.per_user, "per-user", inputs=(given.file,))
+    with print_warnings(quiet=given.quiet):
+        columns = {"user": given.user, "actual": given.actual, "prediction": given.prediction}
+        table = _read_predictions(given.file, columns, given.encoding)
         result = evaluate_ratings(
-            table, metrics=",".join(metrics) or None, scale=scale or None, clip=clip
-        )  # fmt: skip
-    if per_user is not None:
-        write_per_user(result, per_user, raw=raw)
-    print_result(result, as_json=as_json, as_csv=as_csv, quiet=quiet, raw=raw)
+            table, metrics=",".join(given.metrics) or None, scale=given.scale or None, clip=given.clip
+        )
+    if given.per_user is not None:
+        write_per_user(result, given.per_user, raw=given.raw)
+    print_result(result, as_json=given.json, as_csv=given.csv, quiet=given.quiet, raw=given.raw)
 
 
 def _read_predictions(path: str, columns: dict[str, str | None], encoding: str) -> Any:

@@ -1,23 +1,34 @@
 """Options that several verbs share: files and their columns, metrics, conventions.
 
-The options of `metric_options` and `file_options` reach a verb as one object each, `metrics` and `files`,
-which turn them into what the library takes. Metrics and conventions are checked before any file is read.
+`given.gather(FileOptions)` makes one object of the options of `file_options`, which turns them into what the
+library takes, and so on. Metrics and conventions are checked before any file is read.
 """
 
 from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from functools import wraps
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 from click.shell_completion import CompletionItem
 
 from recsys.cli.error_messages import note
+from recsys.cli.verb_options import (
+    CHANCE,
+    COLUMNS,
+    COUNT,
+    INPUT,
+    METRICS,
+    OUTPUT,
+    SEED,
+    Option,
+    keyword,
+    option,
+)
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError, check_choice
 
@@ -34,7 +45,6 @@ _NOTE_WORDS = {
     "padded_user_ids": "user ids that begin or end with a blank",
     "padded_item_ids": "item ids that begin or end with a blank",
 }
-_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -72,8 +82,9 @@ class FileOptions:
     ids: Literal["str", "int", "auto"] = "str"
     form: str | None = None
     encoding: str = "utf-8"
+    quiet: bool = False
 
-    def read(self, path: str | None, kind: Literal["lists", "truth"], *, quiet: bool) -> Any:
+    def read(self, path: str | None, kind: Literal["lists", "truth"]) -> Any:
         """A file of lists, or of interactions ("truth"); None without a path. Oddities are noted."""
         if path is None:
             return None
@@ -84,7 +95,7 @@ class FileOptions:
             path, kind, columns=columns or None, format=self.form, ids=self.ids, encoding=self.encoding
         )
         for name, words in _NOTE_WORDS.items():
-            if data.notes.get(name) and not quiet:
+            if data.notes.get(name) and not self.quiet:
                 note(f"{path}: {words}: {data.notes[name]:,}")
         return data
 
@@ -108,9 +119,7 @@ class FileOptions:
         }
         return {role: name for role, name in columns.items() if name is not None}
 
-    def read_ranked(
-        self, path: str, *, quiet: bool, user_ids: str | None = None, item_ids: str | None = None
-    ) -> Any:
+    def read_ranked(self, path: str, *, user_ids: str | None = None, item_ids: str | None = None) -> Any:
         """Lists of recommendations, or the model that `recsys train` kept in the file."""
         from recsys.ranks.sources import is_model_path
 
@@ -120,7 +129,7 @@ class FileOptions:
             raise click.UsageError(
                 f"--user-ids and --item-ids name the rows of a model, and {path} holds lists."
             )
-        return self.read(path, "lists", quiet=quiet)
+        return self.read(path, "lists")
 
     def read_model(self, path: str, user_ids: str | None, item_ids: str | None) -> Any:
         """A model; its rows have the ids of these files, else those in the model, else their numbers."""
@@ -175,7 +184,7 @@ class MemoryOptions:
             if self.per_user_to is not None or self.checkpoint is not None:
                 raise click.UsageError("--per-user-to and --checkpoint go with --memory SIZE.")
             return
-        for option, is_given, instead in (
+        for name, is_given, instead in (
             ("--per-user", per_user, "--per-user-to FOLDER keeps the values per user"),
             ("--bounds", bounds, "bounds need all lists at once"),
             ("- (standard input)", stdin, "name a file"),
@@ -183,7 +192,7 @@ class MemoryOptions:
             ("--encoding", files.encoding.lower().replace("-", "") != "utf8", "text files are UTF-8"),
         ):
             if is_given:
-                raise click.UsageError(f"{option} does not go with --memory: {instead}.")
+                raise click.UsageError(f"{name} does not go with --memory: {instead}.")
 
     def keywords(self, files: FileOptions) -> dict[str, Any]:
         """Keywords of evaluate, with those for files that it reads itself; none without --memory."""
@@ -262,38 +271,11 @@ def refuse_both(**flags: bool) -> None:
         raise click.UsageError(f"{' and '.join(f'--{name}' for name in flags)} exclude each other.")
 
 
-def combine_options(*options: Callable[[Any], Any]) -> Callable[[_Function], _Function]:
-    """Several options as one decorator, in the order they are given."""
-
-    def decorate(function: _Function) -> _Function:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return decorate
-
-
-def gather_options(
-    keyword: str, group: type[Any], *options: Callable[[Any], Any]
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Several options as one decorator, which hands them to the verb as one object."""
-
-    def decorate(function: Callable[..., None]) -> Callable[..., None]:
-        @wraps(function)
-        def call(**values: Any) -> None:
-            own = {field.name: values.pop(field.name) for field in fields(group)}
-            function(**values, **{keyword: group(**own)})
-
-        return combine_options(*options)(call)
-
-    return decorate
-
-
-class _FormatOption(click.Option):
+class _FormatOption(Option):
     """Takes the name of a file format; the help lists them, and only then are they loaded."""
 
     def __init__(self, *names: Any, which: str, help: str, **attributes: Any) -> None:  # noqa: A002 - click's
-        super().__init__(*names, metavar="FORMAT", **attributes)
+        super().__init__(*names, **attributes)
         self.which, self.start_of_help = which, help
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
@@ -311,14 +293,22 @@ class _FormatOption(click.Option):
         return [f.name for f in FORMATS.load_plugins().values() if getattr(f, self.which) is not None]
 
 
-def format_option(*names: str, which: str = "read", **attributes: Any) -> Callable[[Any], Any]:
+def format_option(
+    help: str,  # noqa: A002 - click's
+    which: str = "read",
+    *,
+    typed: str = "--format FORMAT",
+    section: str = COLUMNS,
+    name: str = "form",
+    **attributes: Any,
+) -> Option:
     """An option for a format that one can read, `read_whole` (tables) or `write`."""
-    return click.option(*names, cls=_FormatOption, which=which, **attributes)
+    return option(typed, help, section, name=name, cls=_FormatOption, which=which, **attributes)
 
 
-def column_option(role: str, what: str) -> Callable[[Any], Any]:
+def column_option(role: str, what: str) -> Option:
     """An option that names the column of a role."""
-    return click.option(f"--{role}", metavar="COLUMN", help=f"Column of the {what}.")
+    return option(f"--{role} COLUMN", f"Column of the {what}.", COLUMNS)
 
 
 def _stored_ids(ctx: click.Context, _: click.Parameter, value: str | None) -> str:
@@ -335,74 +325,52 @@ def _stored_ids(ctx: click.Context, _: click.Parameter, value: str | None) -> st
     return stored_ids(*paths) or "str"
 
 
-ids_option = click.option(
-    "--ids", type=click.Choice(["str", "int", "auto"]), callback=_stored_ids,
-    help="Read ids as text, as whole numbers, or (auto) as the file stores them; by default auto if all "
-         "files are Parquet or Arrow, otherwise str.",
-)  # fmt: skip
-
-
-encoding_option = click.option("--encoding", default="utf-8", show_default=True, help="Of text files.")
-raw_option = click.option(
-    "--raw", is_flag=True,
-    help="In CSV, leave text that a spreadsheet takes for a formula (= + - @) without an apostrophe.",
-)  # fmt: skip
-quiet_option = click.option("-q", "--quiet", is_flag=True, help="No notes, warnings and progress.")
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, with all digits.")
-name_option = click.option(
-    "--name", "names", multiple=True, metavar="MODEL",
-    help="What a file's model is called, in the files' order.",
-)  # fmt: skip
-cautions_option = click.option(
-    "--cautions", "silenced", multiple=True, metavar="TEXT",
-    help="Cautions not to give: ignore for all, or their codes, separated by commas; repeatable.",
-)  # fmt: skip
-preset_option = click.option(
-    "--conventions", "preset", metavar="NAME", default="default", help="A preset, see `recsys conventions`."
+ids_option = keyword("ids", type=click.Choice(["str", "int", "auto"]), callback=_stored_ids)
+encoding_option = option("--encoding TEXT", "Of text files.", COLUMNS, default="utf-8")
+raw_option = option(
+    "--raw",
+    "In CSV, leave text that a spreadsheet takes for a formula (= + - @) without an apostrophe.",
+    OUTPUT,
 )
-changes_option = click.option(
-    "--set", "changes", multiple=True, metavar="DECISION=VALUE", help="Change one decision; repeatable."
+quiet_option = option("-q, --quiet", "No notes, warnings and progress.", OUTPUT)
+json_option = option("--json", "Print JSON, with all digits.", OUTPUT)
+name_option = option(
+    "--name MODEL ...", "What a file's model is called, in the files' order.", OUTPUT, name="names"
 )
-seed_option = click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all random draws."
+cautions_option = keyword("cautions", name="silenced", multiple=True)
+preset_option = keyword("conventions", name="preset", default="default", show_default=False)
+changes_option = option(
+    "--set DECISION=VALUE ...", "Change one decision; repeatable.", METRICS, name="changes"
 )
-
-decision_options = combine_options(
-    click.option("--baseline", metavar="NAME",
-                 help="Compare the others with this model; by default the first of two, of more the best."),
-    click.option("--headline", metavar="METRIC",
-                 help="The metric that decides, by default the first; all others are secondary."),
-)  # fmt: skip
-request_options = combine_options(
-    click.option(
-        "-m", "--metric", "metrics", multiple=True,
-        help="Such as ndcg@10 or 'ndcg(gain=exp2)@10'; repeatable.",
+seed_option = option("--seed", "Of all random draws.", CHANCE, type=SEED, default=0, show_default=True)
+decision_options = (
+    option(
+        "--baseline NAME",
+        "Compare the others with this model; by default the first of two, of more the best.",
+        CHANCE,
     ),
-    click.option("-k", "cuts", multiple=True, type=int,
-                 help="Cut-off for metrics that name none; repeatable."),
-)  # fmt: skip
-metric_options = gather_options("metrics", MetricOptions, request_options, preset_option, changes_option)
-
-memory_options = gather_options(
-    "beyond",
-    MemoryOptions,
-    click.option(
-        "--memory", metavar="SIZE",
-        help="Such as 1GB: evaluate Parquet or CSV files, or factors, piece by piece, with at most so much "
-             "memory on top of what Python takes.",
+    option(
+        "--headline METRIC",
+        "The metric that decides, by default the first; all others are secondary.",
+        METRICS,
     ),
-    click.option("--per-user-to", metavar="FOLDER",
-                 help="With --memory, keep the values per user here, for compare, gate and report."),
-    click.option("--checkpoint", metavar="FOLDER",
-                 help="With --memory, keep what is done here: the same command goes on from it."),
-)  # fmt: skip
+)
+request_options = (
+    option(
+        "-m, --metric TEXT ...",
+        "Such as ndcg@10 or 'ndcg(gain=exp2)@10'; repeatable.",
+        METRICS,
+        name="metrics",
+    ),
+    keyword("k", "Cut-off for metrics that name none; repeatable.", name="cuts", multiple=True, type=int),
+)
+metric_options = (*request_options, preset_option, changes_option)
+memory_options = (keyword("memory"), keyword("per_user", name="per_user_to"), keyword("checkpoint"))
 
 
-def file_options_for(lists: str, truth: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def file_options_for(lists: str, truth: str) -> tuple[Option, ...]:
     """The options of files, for a verb that calls its lists and its truth so."""
-    return gather_options(
-        "files",
-        FileOptions,
+    return (
         column_option("user", "users"),
         column_option("item", "items"),
         column_option("score", f"scores, in {lists}"),
@@ -412,25 +380,14 @@ def file_options_for(lists: str, truth: str) -> Callable[[Callable[..., None]], 
         column_option("truth-user", f"users in {truth}, if it has another name there"),
         column_option("truth-item", f"items in {truth}, if it has another name there"),
         ids_option,
-        format_option("--format", "form", help="Of the files, if their names do not say"),
+        format_option("Of the files, if their names do not say"),
         encoding_option,
     )
 
 
 file_options = file_options_for("LISTS", "TRUTH")
-
-row_id_options = combine_options(
-    click.option("--user-ids", metavar="FILE", help="Ids of a model's rows of users, one per line, or .npy."),
-    click.option("--item-ids", metavar="FILE", help="Ids of a model's rows of items, one per line, or .npy."),
+row_id_options = (
+    option("--user-ids FILE", "Ids of a model's rows of users, one per line, or .npy.", INPUT),
+    option("--item-ids FILE", "Ids of a model's rows of items, one per line, or .npy.", INPUT),
 )
-
-data_options = combine_options(
-    click.option("--train", metavar="FILE",
-                 help="What users had before: not ranked again by a model; for novelty and other metrics."),
-    click.option("--seen", metavar="FILE",
-                 help="What a model does not rank again, where that is not --train; counted among the "
-                      "relevant items. none: nothing."),
-    click.option("--catalogue", type=click.IntRange(min=1), metavar="N", help="How many items there are."),
-    click.option("--full-ranking", is_flag=True,
-                 help="Each list ranks every candidate (for auc, average_rank, …)."),
-)  # fmt: skip
+data_options = (keyword("train"), keyword("seen"), keyword("catalogue", type=COUNT), keyword("full_ranking"))

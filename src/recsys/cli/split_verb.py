@@ -5,17 +5,28 @@ Cells of text files are written as they were read. The folder appears whole or n
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 
 from recsys.cli import shared_options
 from recsys.cli.error_messages import as_option, print_warnings
-from recsys.cli.option_sections import VerbCommand
 from recsys.cli.output import print_json
-from recsys.cli.shared_options import column_option, combine_options, format_option
+from recsys.cli.shared_options import column_option, format_option
+from recsys.cli.verb_options import (
+    CHANCE,
+    COLUMNS,
+    COUNT,
+    OUTPUT,
+    SEED,
+    Given,
+    Option,
+    VerbCommand,
+    argument,
+    command,
+    option,
+)
 from recsys.errors import Fix, worded
 
 
@@ -37,49 +48,45 @@ def _check_format(_: click.Context, option: Any, value: str | None) -> str | Non
     return value
 
 
-def _value_option(name: str, text: str, metavar: str) -> Callable[[Any], Any]:
-    return click.option(f"--{name}", metavar=metavar, callback=_number_or_text, help=text)
+def _value(typed: str, text: str) -> Option:
+    return option(typed, text, callback=_number_or_text)
 
 
-_amounts = combine_options(
-    click.option("--test-share", metavar="SHARE", callback=_number_or_text,
-                   help="Share to test (0.2), or number of rows (or users)."),
-    _value_option("validation", "Share or number for validation.", "SHARE"),
-    click.option("-n", type=click.IntRange(min=1), metavar="N",
-                 help="leave_last, leave_last_folds: how many rows of each user."),
-    click.option("--which", type=click.Choice(["last", "random"]), help="leave_one_out: which row."),
-    _value_option("at", "global_temporal: when the test begins: a date, or a number.", "TIME"),
-    _value_option("validation-at", "global_temporal: when the validation begins.", "TIME"),
-    click.option("--folds", type=click.IntRange(min=1), metavar="N",
-                 help="k_fold, leave_last_folds: how many."),
-    click.option("--split-by", metavar="WHAT",
-                   help="k_fold: rows, user_rows or users. unseen_users: random or time."),
-    _value_option("length", "rolling_windows: how long a test window is: 7d, or a number.", "LENGTH"),
-    click.option("--windows", type=click.IntRange(min=1), metavar="N", help="rolling_windows: how many."),
-    _value_option("step", "rolling_windows: from one window to the next.", "LENGTH"),
-    _value_option("train-length", "rolling_windows: how far training reaches back.", "LENGTH"),
-    _value_option("gap", "rolling_windows: between training and test.", "LENGTH"),
-    _value_option("start", "rolling_windows: when the first window begins.", "TIME"),
-    click.option("--known", type=float, metavar="SHARE", help="unseen_users: what is known of a user."),
-)  # fmt: skip
-_rules = combine_options(
-    click.option("--seed", type=click.IntRange(min=0), help="Of all random draws.  [default: 0]"),
-    click.option("--on-tie", metavar="RULE",
-                 help="Equal times at a border: together, train, by_item, random, row_order or error."),
-    click.option("--rounding", metavar="RULE", help="Of shares: down (but at least 1), nearest or up."),
-    click.option("--short", metavar="RULE",
-                 help="Users with too few rows: exclude, train, test or error."),
-    click.option("--bad-rows", metavar="RULE",
-                 help="Rows without time or rating, or off the scale: error or exclude."),
-    click.option("--scale", nargs=2, type=float, metavar="LOW HIGH", help="The lowest and highest rating."),
-    click.option("--unit", metavar="UNIT", help="What numeric times count since 1970: s, ms, us or ns."),
-    click.option("--min-user", type=int, metavar="N", help="Rows every user must have (k-core)."),
-    click.option("--min-item", type=int, metavar="N", help="Rows every item must have (k-core)."),
-    click.option("--warm-users", is_flag=True, default=None, help="Exclude users that are not in train."),
-    click.option("--warm-items", is_flag=True, default=None, help="Exclude items that are not in train."),
-    click.option("--new-pairs", is_flag=True, default=None,
-                 help="Exclude tested rows whose user has the item in train."),
-)  # fmt: skip
+def _number(typed: str, text: str) -> Option:
+    return option(typed, text, type=COUNT)
+
+
+_amounts = (
+    _value("--test-share SHARE", "Share to test (0.2), or number of rows (or users)."),
+    _value("--validation SHARE", "Share or number for validation."),
+    option("-n N", "leave_last, leave_last_folds: how many rows of each user.", type=COUNT),
+    option("--which", "leave_one_out: which row.", type=click.Choice(["last", "random"])),
+    _value("--at TIME", "global_temporal: when the test begins: a date, or a number."),
+    _value("--validation-at TIME", "global_temporal: when the validation begins."),
+    _number("--folds N", "k_fold, leave_last_folds: how many."),
+    option("--split-by WHAT", "k_fold: rows, user_rows or users. unseen_users: random or time."),
+    _value("--length LENGTH", "rolling_windows: how long a test window is: 7d, or a number."),
+    _number("--windows N", "rolling_windows: how many."),
+    _value("--step LENGTH", "rolling_windows: from one window to the next."),
+    _value("--train-length LENGTH", "rolling_windows: how far training reaches back."),
+    _value("--gap LENGTH", "rolling_windows: between training and test."),
+    _value("--start TIME", "rolling_windows: when the first window begins."),
+    option("--known SHARE", "unseen_users: what is known of a user.", type=float),
+)
+_rules = (
+    option("--seed", "Of all random draws.  [default: 0]", CHANCE, type=SEED),
+    option("--on-tie RULE", "Equal times at a border: together, train, by_item, random, row_order or error."),
+    option("--rounding RULE", "Of shares: down (but at least 1), nearest or up."),
+    option("--short RULE", "Users with too few rows: exclude, train, test or error."),
+    option("--bad-rows RULE", "Rows without time or rating, or off the scale: error or exclude.", COLUMNS),
+    option("--scale LOW HIGH", "The lowest and highest rating.", nargs=2, type=float),
+    option("--unit UNIT", "What numeric times count since 1970: s, ms, us or ns.", COLUMNS),
+    option("--min-user N", "Rows every user must have (k-core).", type=int),
+    option("--min-item N", "Rows every item must have (k-core).", type=int),
+    option("--warm-users", "Exclude users that are not in train.", default=None),
+    option("--warm-items", "Exclude items that are not in train.", default=None),
+    option("--new-pairs", "Exclude tested rows whose user has the item in train.", default=None),
+)
 
 
 class SplitCommand(VerbCommand):
@@ -117,83 +124,81 @@ class SplitCommand(VerbCommand):
             formatter.write_text("\b\n" + "\n".join(lines))  # \b: lines stay as they are
 
 
-@click.command("split", cls=SplitCommand)
-@click.argument("file", metavar="FILE")
-@click.option("--how", metavar="HOW", help="Which way; see above.")
-@click.option("-o", "--output", "folder", required=True, type=click.Path(path_type=Path),
-                metavar="FOLDER",
-                help="For the parts and manifest.json; created if missing, must be empty.")  # fmt: skip
-@click.option("--rerun", "manifest", type=click.Path(path_type=Path, dir_okay=False), metavar="MANIFEST",
-              help="Make the split of a manifest again, and check that it is the same.")  # fmt: skip
-@_amounts
-@_rules
-@column_option("user", "users")
-@column_option("item", "items")
-@column_option("time", "times")
-@column_option("grade", "ratings")
-@shared_options.ids_option
-@format_option("--format", "form", which="read_whole", help="Of the file, if its name does not say")
-@shared_options.encoding_option
-@format_option("--to", which="write", callback=_check_format, help="Format of the parts")
-@click.option("--json", "as_json", is_flag=True, help="Print the manifest.")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
-def split_command(
-    *,
-    file: str,
-    how: str | None,
-    folder: Path,
-    manifest: Path | None,
-    user: str | None,
-    item: str | None,
-    time: str | None,
-    grade: str | None,
-    ids: Literal["str", "int", "auto"],
-    form: str | None,
-    encoding: str,
-    to: str | None,
-    as_json: bool,
-    quiet: bool,
-    **amounts_and_rules: Any,  # an option for each parameter of each way to split: the registry knows them
-) -> None:
+@command(
+    "split",
+    argument("file", "FILE"),
+    option("--how HOW", "Which way; see above."),
+    option(
+        "-o, --output FOLDER",
+        "For the parts and manifest.json; created if missing, must be empty.",
+        OUTPUT,
+        required=True,
+        type=click.Path(path_type=Path),
+    ),
+    option(
+        "--rerun MANIFEST",
+        "Make the split of a manifest again, and check that it is the same.",
+        type=click.Path(path_type=Path, dir_okay=False),
+    ),
+    _amounts,
+    _rules,
+    column_option("user", "users"),
+    column_option("item", "items"),
+    column_option("time", "times"),
+    column_option("grade", "ratings"),
+    shared_options.ids_option,
+    format_option("Of the file, if its name does not say", "read_whole"),
+    shared_options.encoding_option,
+    format_option(
+        "Format of the parts", "write", typed="--to FORMAT", name="to", section=OUTPUT, callback=_check_format
+    ),
+    option("--json", "Print the manifest.", OUTPUT),
+    option("-q, --quiet", "Print nothing but errors.", OUTPUT),
+    cls=SplitCommand,
+)
+def split_command(given: Given) -> None:
     """Split interactions in FILE; write train, test (validation, excluded) and manifest.json to a folder."""
     from recsys.inputs.files import FORMATS
     from recsys.inputs.files.formats import open_file
     from recsys.inputs.files.reader import detect_format, read_table
     from recsys.splits import Folds, rerun, save, split
 
-    if (how is None) == (manifest is None):
+    if (given.how is None) == (given.rerun is None):
         raise click.UsageError(
             "Say --how, such as --how leave_last -n 5 (see --help), or --rerun a manifest; not both."
         )
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise click.UsageError(f"-o {folder}: it is there already; name a new or empty folder.")
-    if not folder.absolute().parent.is_dir():
-        raise click.UsageError(f"-o {folder}: there is no folder {folder.absolute().parent}.")
-    columns = {"user": user, "item": item, "time": time, "grade": grade}
+    if given.output.exists() and (not given.output.is_dir() or any(given.output.iterdir())):
+        raise click.UsageError(f"-o {given.output}: it is there already; name a new or empty folder.")
+    if not given.output.absolute().parent.is_dir():
+        raise click.UsageError(f"-o {given.output}: there is no folder {given.output.absolute().parent}.")
+    columns = {"user": given.user, "item": given.item, "time": given.time, "grade": given.grade}
     columns = {role: name for role, name in columns.items() if name is not None}
-    with print_warnings(quiet=quiet):
-        source = open_file(file)
-        form = form or detect_format(source)
+    with print_warnings(quiet=given.quiet):
+        source = open_file(given.file)
+        given.form = given.form or detect_format(source)
         reading: dict[str, Any] = {
-            "columns": columns or None, "ids": ids, "format": form, "encoding": encoding,
-        }  # fmt: skip
+            "columns": columns or None,
+            "ids": given.ids,
+            "format": given.form,
+            "encoding": given.encoding,
+        }
         frame, _ = read_table(source, **reading)
-        raw = frame if FORMATS[form].typed else read_table(source, **reading, text=True)[0]
-        if how is None:
-            splits = [rerun(str(manifest), frame)]
+        raw = frame if FORMATS[given.form].typed else read_table(source, **reading, text=True)[0]
+        if given.how is None:
+            splits = [rerun(str(given.rerun), frame)]
         else:
-            parts = split(frame, how, columns=columns or None, **_parameters(how, amounts_and_rules))
+            parts = split(frame, given.how, columns=columns or None, **_parameters(given.how, vars(given)))
             splits = list(parts) if isinstance(parts, Folds) else [parts]
         # The parts get the format asked for, else that of the file; .csv if that is only read.
-        written = FORMATS[to or form]
+        written = FORMATS[given.to or given.form]
         ending = written.suffixes[0] if written.write is not None else ".csv"
-        manifests = save(splits, folder, ending=ending, rows=raw)
-    if as_json:
+        manifests = save(splits, given.output, ending=ending, rows=raw)
+    if given.json:
         document = manifests[0] if len(manifests) == 1 else manifests
         print_json(document)
-    elif not quiet:
+    elif not given.quiet:
         click.echo("\n\n".join(str(part) for part in splits))
-        click.echo(f"Written to {folder}.")
+        click.echo(f"Written to {given.output}.")
 
 
 def _parameters(how: str, values: dict[str, Any]) -> dict[str, Any]:

@@ -15,19 +15,23 @@ import click
 
 from recsys.cli import shared_options
 from recsys.cli.error_messages import note, print_warnings
-from recsys.cli.option_sections import VerbCommand
 from recsys.cli.output import check_target, print_result, progress_bar
+from recsys.cli.verb_options import COUNT, INPUT, METRICS, OUTPUT, SEED, Given, argument, command, option
 
 if TYPE_CHECKING:
     from recsys.models.trainable import Trainable
     from recsys.records.arrays import Interactions
 
 _SUFFIXES = (".npz", ".safetensors")
-_output_option = click.option(
-    "-o", "--output", required=True, type=shared_options.FILE, metavar="FILE",
-    help="Where the model goes: .npz or .safetensors.",
-)  # fmt: skip
-_reading_options = shared_options.combine_options(
+_TRAINING = ("epochs", "negatives", "batch", "learning_rate", "weight_decay", "device", "seed")  # of `train`
+_output_option = option(
+    "-o, --output FILE",
+    "Where the model goes: .npz or .safetensors.",
+    OUTPUT,
+    required=True,
+    type=shared_options.FILE,
+)
+_reading_options = (
     shared_options.column_option("user", "users"),
     shared_options.column_option("item", "items"),
     shared_options.column_option("time", "times"),
@@ -77,60 +81,50 @@ def _model_command(name: str, entry: Trainable) -> click.Command:
     defaults = {key: "none" if value is None else value for key, value in entry.settings.items()}
     settings = ", ".join(f"{key}={value}" for key, value in defaults.items())
 
-    @click.command(
-        name, cls=VerbCommand, help=f"{entry.help}\n\nSettings and their defaults: {settings or 'none'}."
+    @command(
+        name,
+        argument("file", "FILE"),
+        _output_option,
+        option("--set SETTING=VALUE ...", "Change one setting; repeatable.", METRICS, name="changes"),
+        option("--items FILE", "Table of all items, to rank those that nobody had, too.", INPUT),
+        shared_options.seed_option,
+        _reading_options,
+        shared_options.format_option("Of FILE, if its name does not say"),
+        shared_options.encoding_option,
+        shared_options.quiet_option,
+        help=f"{entry.help}\n\nSettings and their defaults: {settings or 'none'}.",
     )
-    @click.argument("file", metavar="FILE")
-    @_output_option
-    @click.option(
-        "--set", "changes", multiple=True, metavar="SETTING=VALUE", help="Change one setting; repeatable."
-    )
-    @click.option("--items", metavar="FILE",
-                  help="Table of all items, to rank those that nobody had, too.")  # fmt: skip
-    @shared_options.seed_option
-    @_reading_options
-    @shared_options.format_option("--format", "form", help="Of FILE, if its name does not say")
-    @shared_options.encoding_option
-    @shared_options.quiet_option
-    def command(
-        *,
-        file: str,
-        output: Path,
-        changes: tuple[str, ...],
-        items: str | None,
-        seed: int,
-        user: str | None,
-        item: str | None,
-        time: str | None,
-        ids: Literal["str", "int", "auto"],
-        form: str | None,
-        encoding: str,
-        quiet: bool,
-    ) -> None:
+    def train(given: Given) -> None:
         from recsys.models.model_files import fingerprint, save_model
         from recsys.models.trainable import train_model
 
-        chosen = entry.settings | _read_settings(name, entry.settings, changes)
-        _check_output(output, (file, items))
-        with print_warnings(quiet=quiet):
-            columns = {"user": user, "item": item, "time": time}
-            history = _read_history(file, columns, ids=ids, form=form, encoding=encoding)
+        chosen = entry.settings | _read_settings(name, entry.settings, given.changes)
+        _check_output(given.output, (given.file, given.items))
+        with print_warnings(quiet=given.quiet):
+            columns = {"user": given.user, "item": given.item, "time": given.time}
+            history = _read_history(
+                given.file, columns, ids=given.ids, form=given.form, encoding=given.encoding
+            )
             catalogue = None
-            if items is not None:
-                catalogue = _read_catalogue(items, history, item, ids=ids, encoding=encoding)
+            if given.items is not None:
+                catalogue = _read_catalogue(
+                    given.items, history, given.item, ids=given.ids, encoding=given.encoding
+                )
             if entry.memory is not None:
                 n_items = len(history.items if catalogue is None else catalogue)
                 _check_memory(name, n_items, entry.memory(n_items))
             began = clock.perf_counter()
-            source = train_model(name, history, catalogue=catalogue, seed=seed, **chosen)
+            source = train_model(name, history, catalogue=catalogue, seed=given.seed, **chosen)
             seconds = round(clock.perf_counter() - began, 3)
-            about = {"name": name, "settings": chosen, "seed": seed, "seconds": seconds}
-            save_model(output, source, about | {"data": fingerprint(history)})
-        if not quiet:
-            note(f"{output}: {name} of {source.user_rows.size:,} users and {source.n_items:,} items, "
-                 f"trained in {seconds:.1f} s")  # fmt: skip
+            about = {"name": name, "settings": chosen, "seed": given.seed, "seconds": seconds}
+            save_model(given.output, source, about | {"data": fingerprint(history)})
+        if not given.quiet:
+            note(
+                f"{given.output}: {name} of {source.user_rows.size:,} users and {source.n_items:,} items, "
+                f"trained in {seconds:.1f} s"
+            )
 
-    return command
+    return train
 
 
 def _read_settings(name: str, defaults: Mapping[str, Any], changes: tuple[str, ...]) -> dict[str, Any]:
@@ -224,53 +218,38 @@ def _read_catalogue(
     return sorted({*listed.tolist(), *history.items.values[history.codes].tolist()})
 
 
-@train_command.command(
-    "ncf", cls=VerbCommand, short_help="A network: GMF, MLP, NeuMF or matrix factorisation."
+@command(
+    "ncf",
+    argument("file", "FILE"),
+    _output_option,
+    option(
+        "--model", section=INPUT, type=click.Choice(["gmf", "mlp", "neumf", "mf", "biased_mf"]), default="gmf"
+    ),
+    option("--factors", "Of all but mlp.", INPUT, type=COUNT, default=16),
+    option("--layers TEXT", "Widths, the input's first.", default="64,32,16,8"),
+    option("--dropout", type=click.FloatRange(0, 0.99), default=0.0),
+    option("--epochs", "At most.", type=COUNT, default=20),
+    option("--negatives", "Drawn anew for each interaction in every epoch.", type=SEED, default=4),
+    option("--batch", type=COUNT, default=4096),
+    option("--learning-rate", type=click.FloatRange(min=0, min_open=True), default=3e-3),
+    option("--weight-decay", type=click.FloatRange(min=0), default=0.0),
+    option("--patience", "Epochs without a better value before stopping.", type=COUNT, default=2),
+    option("-m, --metric TEXT", "What stopping looks at.", METRICS, default="ndcg@10"),
+    option("--all-epochs", "Train for all --epochs and hold nothing out."),
+    option("--device TEXT", "cpu, cuda, mps or auto.", default="auto"),
+    shared_options.seed_option,
+    option(
+        "--test RATING NEGATIVE",
+        "Positives and negatives (NCF's files, or tables), evaluated once.",
+        INPUT,
+        nargs=2,
+    ),
+    _reading_options,
+    shared_options.json_option,
+    shared_options.quiet_option,
+    short_help="A network: GMF, MLP, NeuMF or matrix factorisation.",
 )
-@click.argument("file", metavar="FILE")
-@_output_option
-@click.option("--model", "kind", type=click.Choice(["gmf", "mlp", "neumf", "mf", "biased_mf"]), default="gmf",
-              show_default=True)  # fmt: skip
-@click.option("--factors", type=click.IntRange(min=1), default=16, show_default=True, help="Of all but mlp.")
-@click.option("--layers", default="64,32,16,8", show_default=True, help="Widths, the input's first.")
-@click.option("--dropout", type=click.FloatRange(0, 0.99), default=0.0, show_default=True)
-@click.option("--epochs", type=click.IntRange(min=1), default=20, show_default=True, help="At most.")
-@click.option("--negatives", type=click.IntRange(min=0), default=4, show_default=True,
-              help="Drawn anew for each interaction in every epoch.")  # fmt: skip
-@click.option("--batch", type=click.IntRange(min=1), default=4096, show_default=True)
-@click.option("--learning-rate", type=click.FloatRange(min=0, min_open=True), default=3e-3, show_default=True)
-@click.option("--weight-decay", type=click.FloatRange(min=0), default=0.0, show_default=True)
-@click.option("--patience", type=click.IntRange(min=1), default=2, show_default=True,
-              help="Epochs without a better value before stopping.")  # fmt: skip
-@click.option("-m", "--metric", default="ndcg@10", show_default=True, help="What stopping looks at.")
-@click.option("--all-epochs", is_flag=True, help="Train for all --epochs and hold nothing out.")
-@click.option("--device", default="auto", show_default=True, help="cpu, cuda, mps or auto.")
-@shared_options.seed_option
-@click.option("--test", nargs=2, metavar="RATING NEGATIVE", default=None,
-              help="Positives and negatives (NCF's files, or tables), evaluated once.")  # fmt: skip
-@_reading_options
-@shared_options.json_option
-@shared_options.quiet_option
-def ncf_command(
-    *,
-    file: str,
-    output: Path,
-    kind: str,
-    factors: int,
-    layers: str,
-    dropout: float,
-    patience: int,
-    metric: str,
-    all_epochs: bool,
-    test: tuple[str, str] | None,
-    user: str | None,
-    item: str | None,
-    time: str | None,
-    ids: Literal["str", "int", "auto"],
-    as_json: bool,
-    quiet: bool,
-    **training: Any,  # what recsys.models.train takes
-) -> None:
+def ncf_command(given: Given) -> None:
     """Train a network on the interactions in FILE and keep it in a file.
 
     Each user's last interaction is set aside to choose the number of epochs; the model is then trained anew
@@ -280,58 +259,76 @@ def ncf_command(
     from recsys.models.callbacks import FinalTest, Fitted, fit
     from recsys.models.model_files import fingerprint
 
-    _check_output(output, (file, *(test or ())))
+    _check_output(given.output, (given.file, *(given.test or ())))
     try:
-        deep: dict[str, Any] = {"layers": [int(width) for width in layers.split(",")], "dropout": dropout}
+        deep: dict[str, Any] = {
+            "layers": [int(width) for width in given.layers.split(",")],
+            "dropout": given.dropout,
+        }
     except ValueError:
-        raise click.UsageError(f"--layers {layers} is not a list of widths such as 64,32,16,8.") from None
-    shapes: dict[str, dict[str, Any]] = {"mlp": deep, "neumf": {"factors": factors, **deep}}
-    settings = {**shapes.get(kind, {"factors": factors}), **training}
+        raise click.UsageError(
+            f"--layers {given.layers} is not a list of widths such as 64,32,16,8."
+        ) from None
+    training = {name: getattr(given, name) for name in _TRAINING}
+    shapes: dict[str, dict[str, Any]] = {"mlp": deep, "neumf": {"factors": given.factors, **deep}}
+    settings = {**shapes.get(given.model, {"factors": given.factors}), **training}
 
     def fit_network(part: str, make: Callable[[str], Any]) -> Any:
         def note_epoch(epoch: int, result: Any) -> None:
             values = ", ".join(f"{name} {value:.4f}" for name, value in result.items())
             note(f"{part}, epoch {epoch}: {values} (held out)")
 
-        with progress_bar(f"training {part}", quiet=quiet) as bar:
-            if all_epochs:
+        with progress_bar(f"training {part}", quiet=given.quiet) as bar:
+            if given.all_epochs:
                 model = make("final")
                 return Fitted(model, model, None, train(model, pairs, progress=bar, **training))
             return fit(
-                make, pairs, patience=patience, metric=metric, progress=bar,
-                on_evaluation=None if quiet else note_epoch, **training,
-            )  # fmt: skip
+                make,
+                pairs,
+                patience=given.patience,
+                metric=given.metric,
+                progress=bar,
+                on_evaluation=None if given.quiet else note_epoch,
+                **training,
+            )
 
     def fit_new(part: str) -> Any:
-        shape = shapes.get(part, {"factors": factors}) | {"seed": training["seed"]}
+        shape = shapes.get(part, {"factors": given.factors}) | {"seed": training["seed"]}
         return fit_network(part, lambda _: network(part, pairs.n_users, pairs.n_items, **shape))
 
-    with print_warnings(quiet=quiet):
-        history = _read_history(file, {"user": user, "item": item, "time": time}, ids=ids)
-        pairs, candidates = _pairs_and_candidates(history, test)
-        if pairs.tied_last() and not all_epochs and not quiet:
+    with print_warnings(quiet=given.quiet):
+        history = _read_history(
+            given.file, {"user": given.user, "item": given.item, "time": given.time}, ids=given.ids
+        )
+        pairs, candidates = _pairs_and_candidates(history, given.test)
+        if pairs.tied_last() and not given.all_epochs and not given.quiet:
             note(f"{pairs.tied_last():,} users have several last items; of these the highest id was held out")
         began = clock.perf_counter()
-        if kind == "neumf":  # it starts from a GMF and an MLP, and needs smaller steps from there on
+        if given.model == "neumf":  # it starts from a GMF and an MLP, and needs smaller steps from there on
             parts = [fit_new("gmf"), fit_new("mlp")]
             training["learning_rate"] /= 6
             attribute = {"tuned": "tuned", "final": "model"}
             fitted = fit_network(
-                kind, lambda stage: NeuMF.of(*(getattr(part, attribute[stage]) for part in parts))
+                given.model, lambda stage: NeuMF.of(*(getattr(part, attribute[stage]) for part in parts))
             )
         else:
-            fitted = fit_new(kind)
+            fitted = fit_new(given.model)
         seconds = round(clock.perf_counter() - began, 3)
         model = fitted.model
         model.user_ids, model.item_ids = pairs.user_ids, pairs.item_ids
-        about = {"name": kind, "settings": settings, "seconds": seconds, "data": fingerprint(history)}
-        save_model(output, model, about)
+        about = {"name": given.model, "settings": settings, "seconds": seconds, "data": fingerprint(history)}
+        save_model(given.output, model, about)
         result = None if candidates is None else FinalTest(candidates).evaluate(model)
-    if not quiet:
-        note(f"{output}: {kind} of {pairs.n_users:,} users and {pairs.n_items:,} items, "
-             f"trained in {seconds:.1f} s")  # fmt: skip
+    if not given.quiet:
+        note(
+            f"{given.output}: {given.model} of {pairs.n_users:,} users and {pairs.n_items:,} items, "
+            f"trained in {seconds:.1f} s"
+        )
     if result is not None:
-        print_result(result, as_json=as_json, as_csv=False, quiet=quiet)
+        print_result(result, as_json=given.json, as_csv=False, quiet=given.quiet)
+
+
+train_command.add_command(ncf_command)
 
 
 def _pairs_and_candidates(history: Interactions, test_files: tuple[str, str] | None) -> tuple[Any, Any]:

@@ -16,7 +16,7 @@ from recsys.conventions.decisions import Conventions, describe
 from recsys.display.cells import format_cell
 from recsys.errors import InputError, TieWarning, hush
 from recsys.evaluation.evaluate import evaluate
-from recsys.evaluation.keywords import RunKeywords
+from recsys.evaluation.evaluate_keywords import RunKeywords
 from recsys.evaluation.results import Evaluation
 from recsys.records.arrays import Ids
 

@@ -17,7 +17,7 @@ from recsys.display.tabled import Tabled
 from recsys.errors import InputError, UnknownNameError
 from recsys.evaluation.asked import Asked
 from recsys.evaluation.cautions import comparison_cautions
-from recsys.evaluation.keywords import RunKeywords
+from recsys.evaluation.evaluate_keywords import RunKeywords
 from recsys.evaluation.options import EvaluationOptions
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.run import EvaluationRun

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from recsys.errors import ConventionError, Fix, Phrase, UnknownNameError
-from recsys.records.json_values import json_value
 
 DECISIONS: dict[str, dict[str, str]] = {
     "gain": {
@@ -240,6 +239,8 @@ class Conventions:
 
     def to_dict(self) -> dict[str, Any]:
         """Values that a JSON file can hold; a function is replaced by its name."""
+        from recsys.records.json_values import json_value
+
         return {name: json_value(value) for name, value in self.items()}
 
     def items(self) -> Iterator[tuple[str, Any]]:
@@ -247,6 +248,7 @@ class Conventions:
 
     def __str__(self) -> str:
         from recsys.conventions.presets import preset_name
+        from recsys.records.json_values import json_value
 
         name = preset_name(self)
         if name is not None:
@@ -300,6 +302,8 @@ def describe(name: str, value: Any) -> str:
             )
             or "no metric decides otherwise than the rest"
         )
+    from recsys.records.json_values import json_value
+
     if isinstance(value, str) and value in DECISIONS.get(name, {}):
         return DECISIONS[name][value]
     return f"{name} is {json_value(value)}"

@@ -13,7 +13,7 @@ import numpy as np
 
 from recsys.errors import InputError
 from recsys.evaluation.evaluate import evaluate
-from recsys.evaluation.keywords import ScoreKeywords, ScorerKeywords
+from recsys.evaluation.evaluate_keywords import ScoreKeywords, ScorerKeywords
 from recsys.inputs import read_lists
 from recsys.ranks.sources import Scores
 from recsys.records.arrays import Interactions, Lists

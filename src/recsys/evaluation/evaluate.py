@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from recsys.conventions.decisions import AnyConventions, Conventions
 from recsys.errors import CutoffError, InputError, verb
-from recsys.evaluation.keywords import (
+from recsys.evaluation.evaluate_keywords import (
     ConventionsKeyword,
     LengthKeywords,
     MainKeywords,

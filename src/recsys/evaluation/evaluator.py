@@ -11,7 +11,7 @@ import numpy as np
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError, InputError, MergeError, check_choice
 from recsys.evaluation.engine import merge
-from recsys.evaluation.keywords import BatchKeywords
+from recsys.evaluation.evaluate_keywords import BatchKeywords
 from recsys.evaluation.options import EvaluationOptions, refuse_no_weight
 from recsys.evaluation.pieces import Remarks
 from recsys.evaluation.results import Evaluation

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import numpy as np
 
 from recsys.errors import InputError, UnknownNameError, came_as
-from recsys.evaluation.keywords import DEFAULTS, RunKeywords
+from recsys.evaluation.evaluate_keywords import DEFAULTS, RunKeywords
 from recsys.inputs.ids import encode, ids_to_array
 from recsys.ranks.ranked_truth import RankedTruth
 from recsys.records.arrays import Array, Float, Ids

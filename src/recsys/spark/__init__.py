@@ -14,8 +14,8 @@ from typing import Any, Unpack
 
 from recsys.comparison.compare import CompareOptions, Comparison, Evaluations, compare_results
 from recsys.errors import InputError
+from recsys.evaluation.evaluate_keywords import CONTEXT, BatchKeywords
 from recsys.evaluation.evaluator import Evaluator
-from recsys.evaluation.keywords import CONTEXT, BatchKeywords
 from recsys.evaluation.results import Evaluation
 from recsys.metrics.registry import Metrics
 from recsys.spark.cluster_comparison import ClusterPairs

@@ -27,8 +27,8 @@ from recsys.errors import (
 )
 from recsys.evaluation.asked import ALL
 from recsys.evaluation.engine import warn_of_ties
+from recsys.evaluation.evaluate_keywords import CONTEXT
 from recsys.evaluation.evaluator import Evaluator
-from recsys.evaluation.keywords import CONTEXT
 from recsys.evaluation.pieces import PieceResult, join_pieces, refuse_summaries, result_of, written_result
 from recsys.evaluation.results import Evaluation, load
 from recsys.evaluation.row_folders import RowFolder, RowWriter, WrittenPiece

@@ -12,8 +12,8 @@ import pytest
 
 import recsys
 from recsys.errors import UnknownNameError
-from recsys.evaluation import keywords
-from recsys.evaluation.keywords import BatchKeywords, EvaluateKeywords, RunKeywords
+from recsys.evaluation import evaluate_keywords as keywords
+from recsys.evaluation.evaluate_keywords import BatchKeywords, EvaluateKeywords, RunKeywords
 from recsys.records.keywords import declarations, read_keywords
 
 KEYWORDS = read_keywords({"evaluate": EvaluateKeywords, "race": RunKeywords, "Evaluator": BatchKeywords})

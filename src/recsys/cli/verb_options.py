@@ -1,0 +1,160 @@
+"""How a verb declares its arguments and options: what is typed, what it means, and under which heading.
+
+    @command("gate", argument("new", "NEW"), option("--against FILE", "The saved result in force."))
+    def gate_command(given: Given) -> None: ...
+
+The values reach the function as attributes of one object. An option that is a keyword of the library comes
+from the table of keywords: `keyword("train")`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields
+from inspect import getdoc
+from types import SimpleNamespace
+from typing import Any, TypeVar
+
+import click
+
+from recsys.evaluation import evaluate_keywords as keywords
+from recsys.records.keywords import declarations
+
+INPUT = "Input"
+COLUMNS = "Columns and file formats"
+METRICS = "Metrics and conventions"
+CHANCE = "Statistics and chance"
+LARGE = "Tables larger than memory"
+OUTPUT = "Output"
+_SECTIONS = ("Options", INPUT, COLUMNS, METRICS, CHANCE, LARGE, OUTPUT)
+_FEW = 12  # so many options need no headings
+# What shells complete with file names. Reading a file checks that it can be read.
+_PATHS = frozenset({
+    "FILE", "[FILE]", "FOLDER", "PATH", "LISTS", "[LISTS]", "[TRUTH]", "TRAIN", "TEST", "NEW", "A", "B",
+    "A B …", "RESULT…", "FOLDER…", "U V",
+})  # fmt: skip
+_SECTION_OF = {keywords.READ: COLUMNS, keywords.BEYOND: LARGE, keywords.RANKED: INPUT, keywords.KNOWN: INPUT}
+KEYWORDS = declarations(keywords.EvaluateKeywords)
+_PATH_TYPE = click.Path(readable=False, allow_dash=True)
+COUNT = click.IntRange(min=1)
+SEED = click.IntRange(min=0)
+LEVEL = click.FloatRange(0.5, 0.9999)
+_Group = TypeVar("_Group")
+
+
+class Given(SimpleNamespace):
+    """What was typed: the values of the arguments and options of a verb by their names."""
+
+    def gather(self, group: type[_Group]) -> _Group:
+        """The values of a dataclass of options."""
+        of_group: Any = group
+        return group(**{field.name: getattr(self, field.name) for field in fields(of_group)})
+
+    def pick(self, *options: str | Option) -> dict[str, Any]:
+        """The values of some options by their names."""
+        names = [str(one.name) if isinstance(one, Option) else one for one in options]
+        return {name: getattr(self, name) for name in names}
+
+
+class Option(click.Option):
+    """An option that knows its heading in the help."""
+
+    section = "Options"
+
+
+def option(
+    typed: str,
+    help: str = "",  # noqa: A002 - click's
+    section: str = "Options",
+    *,
+    name: str = "",
+    cls: type[Option] = Option,
+    **attributes: Any,
+) -> Option:
+    """An option as it is typed, such as "-o, --output FILE"; a flag, if no value and no type follows.
+
+    One that can be repeated ends with " ...", as in "--only CHECK ...".
+
+    Args:
+        typed: its names, then what stands for its value.
+        help: its line in the help.
+        section: its heading in the help.
+        name: the attribute it becomes; by default that of its long name.
+        cls: an option of another kind.
+        attributes: what click.Option takes.
+    """
+    flags = [word.rstrip(",") for word in typed.split() if word.startswith("-")]
+    metavar = typed.rpartition(flags[-1])[2].strip()
+    if metavar.endswith(" ..."):
+        metavar, attributes["multiple"] = metavar.removesuffix(" ..."), True
+    if metavar:
+        attributes["metavar"] = metavar
+    elif not {"type", "flag_value"} & attributes.keys():
+        attributes["is_flag"] = True
+    if metavar in _PATHS:
+        attributes.setdefault("type", _PATH_TYPE)
+    if not attributes.get("is_flag") and attributes.get("default") is not None:
+        attributes.setdefault("show_default", True)
+    made = cls([*flags, *([name] if name else [])], help=help or None, **attributes)
+    made.section = section
+    return made
+
+
+def argument(name: str, metavar: str = "", **attributes: Any) -> click.Argument:
+    """An argument and how the help shows it; by default by its name."""
+    if metavar in _PATHS:
+        attributes.setdefault("type", _PATH_TYPE)
+    return click.Argument([name], metavar=metavar or None, **attributes)
+
+
+def keyword(of: str, help: str = "", **attributes: Any) -> Option:  # noqa: A002 - click's
+    """The option of a keyword of the library, with its own line in the help unless another one is given."""
+    declared = KEYWORDS[of]
+    section = _SECTION_OF.get(declared.group, METRICS)
+    return option(declared.option, help or declared.help, section, **attributes)
+
+
+def command(
+    name: str,
+    *parameters: click.Parameter | Iterable[click.Parameter],
+    cls: type[VerbCommand] | None = None,
+    help: str | None = None,  # noqa: A002 - click's
+    **attributes: Any,
+) -> Callable[[Callable[[Given], None]], click.Command]:
+    """A verb: its name, its arguments and options in the order of the help, and the function it calls."""
+
+    def decorate(function: Callable[[Given], None]) -> click.Command:
+        def call(**values: Any) -> None:
+            function(Given(**values))
+
+        text = help or getdoc(function)
+        return (cls or VerbCommand)(name, params=[*_flat(parameters)], callback=call, help=text, **attributes)
+
+    return decorate
+
+
+def _flat(items: Iterable[Any]) -> Iterator[Any]:
+    for item in items:
+        if isinstance(item, click.Parameter):
+            yield item
+        else:
+            yield from _flat(item)
+
+
+class VerbCommand(click.Command):
+    """A verb whose help has its options under headings where they are many."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        records: dict[str, list[tuple[str, str]]] = {heading: [] for heading in _SECTIONS}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
+            if record is not None:  # click's own option, --help, comes last
+                records[getattr(param, "section", OUTPUT)].append(record)
+        rows = [row for own in records.values() for row in own]
+        if len(rows) <= _FEW:
+            records = {"Options": rows}
+        widest = max(len(name) for name, _ in rows if len(name) <= 26)
+        for heading, own in records.items():
+            if own:
+                with formatter.section(heading):  # descriptions begin in one column under all headings
+                    formatter.write_dl([(name.ljust(widest), text) for name, text in own], col_max=widest)

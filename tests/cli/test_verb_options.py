@@ -1,0 +1,61 @@
+"""The options of every verb: keywords of the library from their table, others where the verb is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from importlib.resources import files
+
+import click
+import pytest
+
+from recsys.cli.app import cli
+from recsys.cli.verb_options import KEYWORDS, Option
+from recsys.evaluation.evaluate_keywords import EvaluateKeywords
+
+TYPED = {keyword.option.partition(" ")[0]: keyword.option.partition(" ")[2] for keyword in KEYWORDS.values()}
+SCHEMA = json.loads((files("recsys.benching.protocol") / "schema.json").read_text("utf-8"))
+
+
+def commands(group: click.Command, name: str = "recsys") -> Iterator[tuple[str, click.Command]]:
+    yield name, group
+    if isinstance(group, click.Group):
+        context = click.Context(group)
+        for verb in group.list_commands(context):
+            command = group.get_command(context, verb)
+            if command is not None:
+                yield from commands(command, f"{name} {verb}")
+
+
+VERBS = {name: command for name, command in commands(cli) if not isinstance(command, click.Group)}
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_every_option_is_declared_and_one_of_a_keyword_is_typed_as_the_table_says(name):
+    for param in VERBS[name].params:
+        assert isinstance(param, Option | click.Argument), param.name
+        for typed in set(param.opts) & set(TYPED):
+            assert (param.metavar or "") == TYPED[typed], f"{name} {typed}"
+
+
+def test_evaluate_has_the_option_of_every_keyword_that_has_one():
+    typed = {flag for param in VERBS["recsys evaluate"].params for flag in param.opts}
+    assert set(TYPED) - {""} <= typed
+    assert not [name for name, keyword in KEYWORDS.items() if keyword.line and not keyword.option]
+
+
+def test_the_settings_of_a_protocol_that_are_keywords_are_in_the_table():
+    candidates = set(SCHEMA["properties"]["candidates"]["properties"])
+    measured = set(SCHEMA["properties"]["metrics"]["properties"]) - {"names"}
+    assert candidates | measured | {"conventions"} <= set(EvaluateKeywords.__annotations__)
+    assert "conventions" in SCHEMA["properties"]
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_help_has_a_line_for_every_option(name):
+    parent = click.Context(cli, help_option_names=["-h", "--help"])  # as it is called: click keeps the option
+    with click.Context(VERBS[name], parent=parent, info_name=name) as context:
+        text = VERBS[name].get_help(context)
+        for param in VERBS[name].get_params(context):
+            if isinstance(param, click.Option) and not param.hidden:
+                assert max(param.opts, key=len) in text
