@@ -56,7 +56,7 @@ __all__ = [
     "worded",
 ]
 
-# What a caller passed may be of any length; what is said about it may not.
+# What a caller passed may be of any length; a message about it may not.
 _LONGEST_VALUE = 200
 _LONGEST_PART = 2000
 _MOST_REMEMBERED = 1000  # warnings of one module that were shown already
@@ -300,7 +300,7 @@ class UnknownNameError(RecsysError, ValueError):
 
 
 def check_choice(what: str, value: object, known: Iterable[str]) -> None:
-    """Refuse a value that is none of the known names."""
+    """Raise an error if a value is not one of the known names."""
     names = tuple(known)
     if not isinstance(value, str) or value not in names:
         raise UnknownNameError(what, value, names)

@@ -90,7 +90,7 @@ def test_failure_cases_name_the_reason():
     assert cases.cold_users.index.tolist() == [0, 5]
     reasons = cases.worst["reason"].to_dict()
     assert reasons[0] == "cold start: 1 training interaction"
-    assert reasons[1] == "every test item is new: nobody took one in training"
+    assert reasons[1] == "every test item is new: none was taken in training"
     assert reasons[2] == "niche taste: 1 of 1 test items have < 2 interactions"
     assert reasons[4].startswith("no plain reason: 3 training interactions")
     assert reasons[5] == "no training interactions at all"
@@ -253,7 +253,7 @@ def test_the_command_says_what_is_wrong(invoke):
 def test_bins_that_are_no_pairs_are_an_error():
     result = recsys.evaluate({1: [5]}, {1: [5]}, ["hit@1"])
     for bins in ({"low": (0, 5)}, [3, 5], [(0, 5, 9)]):
-        with pytest.raises(InputError, match="is no bin"):
+        with pytest.raises(InputError, match="is not a bin"):
             analysis.by_activity(result, {1: 2}, bins)
 
 

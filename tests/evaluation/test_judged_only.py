@@ -126,7 +126,7 @@ def test_what_is_undefined_without_unjudged_items_says_so():
     assert "lists without their unjudged items" in result.bounds()["mrr"].why
     with pytest.raises(ConventionError, match="nobody judged the negatives"):
         recsys.evaluate_candidates(np.array([[0.9, 0.1]]), [(0, 3, [1])], "mrr", conventions=rules)
-    with pytest.raises(ConventionError, match="items nobody judged"):
+    with pytest.raises(ConventionError, match="of unjudged items"):
         evaluate_unbiased({"u": ["a"]}, {"u": ["a"]}, "recall@1", propensities={"a": 1}, conventions=rules)
 
 

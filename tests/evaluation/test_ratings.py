@@ -265,8 +265,8 @@ def test_the_scale_is_held():
         ([(1, 3.0, math.nan)], "rmse", "prediction nan"),
         ([(1, 3.0, math.inf)], "rmse", "prediction inf"),
         ([(1, 2, 0.5)], "log_loss", "label 2 is neither 0 nor 1"),
-        ([(1, 1, 1.5)], "log_loss", "prediction 1.5 is no probability"),
-        ([(1, 1, -0.5)], "ece", "prediction -0.5 is no probability"),
+        ([(1, 1, 1.5)], "log_loss", "prediction 1.5 is not a probability"),
+        ([(1, 1, -0.5)], "ece", "prediction -0.5 is not a probability"),
         ([(1, 3, 0.5)], "auc", "label 3"),
     ],
 )
@@ -288,7 +288,7 @@ def test_columns_are_found_or_asked_for():
 def test_scores_of_any_size_have_an_auc_but_no_log_loss():
     frame = table([(1, 1, 7.0), (1, 0, -3.0)])
     assert evaluate_ratings(frame, metrics="auc")["auc"] == 1.0
-    with pytest.raises(InputError, match="no probability"):
+    with pytest.raises(InputError, match="not a probability"):
         evaluate_ratings(frame, metrics=["auc", "log_loss"])
 
 

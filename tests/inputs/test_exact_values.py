@@ -350,10 +350,10 @@ def test_objects_that_numpy_turns_into_numbers_are_no_scores(value):
 def test_ids_in_words_are_no_list_of_letters():
     with pytest.raises(InputError, match=r"ids"):
         recsys.evaluate(recsys.Scores(np.eye(2)), {1: [1]}, ["ndcg@1"], exclude="abc")
-    with pytest.raises(InputError, match="no path"):
+    with pytest.raises(InputError, match="not a path"):
         recsys.read_file(None)
     for columns in ({"score": 3}, {"user": pd.NA}):
-        with pytest.raises(InputError, match="no text"):
+        with pytest.raises(InputError, match="not text"):
             read_lists(pd.DataFrame({"user": [1], "item": [1]}), columns=columns)
 
 

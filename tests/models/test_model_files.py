@@ -116,7 +116,7 @@ def test_a_path_is_a_model_wherever_lists_are(tmp_path):
         ("random", {"description seed": "x"}, "does not fit its own description"),
         ("random", {"ids.item_ids": None, "description n_items": 2**31 - 1}, "does not fit its own"),
         ("factors", {"users": np.ones((2**31 - 1, 0)), "items": np.ones((4, 0))}, "the shape"),
-        ("factors", {"description others": 3}, "row 3 is none of the 3 rows"),
+        ("factors", {"description others": 3}, "row 3 is not one of the 3 rows"),
         ("mlp", {"layers.2.weight": np.ones((2, 9))}, r"the shapes .* do not follow each other"),
         ("mlp", {"output.weight": np.ones((1, 7))}, r"the shapes .* do not follow each other"),
         ("neumf", {"gmf.users.weight": np.ones((2, 2))}, r"the shapes .* do not follow each other"),
@@ -158,7 +158,7 @@ def test_a_description_of_any_shape_is_no_crash(tmp_path):
     assert load_model(odd).n_items == 3
     pytest.importorskip("torch")
     for text in ('{"format": 1}', '{"format": 1, "model": ["mf"]}'):
-        with pytest.raises(FileError, match="which is no network"):
+        with pytest.raises(FileError, match="which is not a network"):
             load_network(write(text))
     claims = {"n_users": 10**12, "n_items": 10**12, "factors": 10**6}  # no memory is taken for them
     with pytest.raises(FileError, match="does not fit its own description"):
@@ -185,7 +185,7 @@ def test_a_foreign_file_says_what_it_holds(tmp_path):
     with pytest.raises(FileError, match="pickle"):
         load_model(tmp_path / "pickle.npz")
     (tmp_path / "lists.csv").write_text("user,item\n1,2\n")
-    with pytest.raises(FileError, match="no file of matrices"):
+    with pytest.raises(FileError, match="not a file of matrices"):
         load_model(tmp_path / "lists.csv")
 
 
@@ -194,7 +194,7 @@ def test_what_cannot_be_kept_is_refused(tmp_path):
         save_model(
             tmp_path / "m.npz", recsys.Scores(lambda rows: np.ones((len(rows), 2)), n_users=1, n_items=2)
         )
-    with pytest.raises(InputError, match="a dict is no model"):
+    with pytest.raises(InputError, match="a dict is not a model"):
         save_model(tmp_path / "m.npz", {"ann": ["a"]})
     with pytest.raises(InputError, match=r"save_model\(path, model\)"):
         save_model(SOURCES["factors"], tmp_path / "m.npz")
@@ -256,7 +256,7 @@ def test_a_description_that_is_no_text_and_an_archive_of_another_time(tmp_path):
     looks_like_utf_32 = np.frombuffer(b"\0\0\0{\xff\xff\xff\xff\xff\xff\xff\xff", np.uint8)
     for no_text in (looks_like_utf_32, np.int64(2**60)):
         np.savez(tmp_path / "other.npz", **(arrays | {"recsys": no_text}))
-        with pytest.raises(FileError, match="is no model file"):
+        with pytest.raises(FileError, match="is not a model file"):
             load_model(tmp_path / "other.npz")
     data = bytearray(path.read_bytes())
     data[data.index(b"PK\1\2") + 6] = 127  # the version of zip that is needed to read it

@@ -306,7 +306,7 @@ class TestFiles:
         with pytest.raises(FileError, match="are kept as"):
             save_model(tmp_path / "d.pt", GMF(2, 3))
         save_model(tmp_path / "e.npz", recsys.Scores([[0.1, 0.9]]))
-        with pytest.raises(FileError, match="'scores', which is no network"):
+        with pytest.raises(FileError, match="'scores', which is not a network"):
             load_network(tmp_path / "e.npz")
 
     def test_a_file_that_does_not_fit_itself(self, tmp_path):

@@ -206,7 +206,7 @@ def test_a_sweep_never_shows_fewer_than_k_items():
 
 def test_embeddings_that_are_no_matrix_are_named():
     for wrong in ((["a", "b"], [[1.0], [2.0]]), [["x"], ["y"]], [[1.0], [1.0, 2.0]]):
-        with pytest.raises(InputError, match="no matrix of numbers"):
+        with pytest.raises(InputError, match="not a matrix of numbers"):
             diversify({1: [0, 1]}, wrong, 1)
 
 

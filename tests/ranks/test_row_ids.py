@@ -288,7 +288,7 @@ def test_a_candidate_below_0_is_no_row():
 
     cases = {"negative -1": (0, 1, [2, -1]), "positive -3": (0, -3, [2]), "user -2": (-2, 1, [2])}
     for what, case in cases.items():
-        with pytest.raises(InputError, match=f"the {what} of the test set is no row of a model"):
+        with pytest.raises(InputError, match=f"the {what} of the test set is not a row of a model"):
             recsys.evaluate_candidates(score, [case])
     ready = recsys.evaluate_candidates(np.array([[0.9, 0.1]]), [(0, -3, [2])], ["hit@1"])
     assert ready["hit@1"] == 1.0

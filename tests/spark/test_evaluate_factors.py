@@ -107,6 +107,6 @@ def test_an_error_about_a_shard_arrives_typed_and_names_the_user(spark, world):
     broken = spark.createDataFrame(
         pa.table({"id": [17, 18], "features": [[1.0] * 6, [1.0, float("nan"), 1.0, 1.0, 1.0, 1.0]]})
     )
-    with pytest.raises(recsys.errors.InputError, match="no array of 6 finite numbers") as error:
+    with pytest.raises(recsys.errors.InputError, match="not an array of 6 finite numbers") as error:
         recsys.spark.evaluate_factors(broken, world["V"], world["truth"], "ndcg@5", shards=2)
     assert "id 18" in str(error.value.row)

@@ -178,7 +178,7 @@ def _reason(row: Any, cold_user: int, niche_item: int) -> str:
     if row.n_test == 0:
         return "no test items at all"
     if row.n_test_new == row.n_test:
-        return "every test item is new: nobody took one in training"
+        return "every test item is new: none was taken in training"
     if 2 * row.n_test_niche >= row.n_test:
         return f"niche taste: {row.n_test_niche} of {row.n_test} test items have < {niche_item} interactions"
     place = getattr(row, "first_hit", np.inf)

@@ -1,4 +1,4 @@
-"""The recommendations of one user as a table: item names, marked hits, the history beside the list."""
+"""The recommendations of one user as a table: item names, marked hits, the history next to the list."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def inspect_user_recommendations(
             source, or its row numbers.
         products_df: a table with item ids (a column such as product_id) and other columns.
         k: how many items.
-        history: ids of the user's earlier items: left out of the list, and shown beside it.
+        history: ids of the user's earlier items: left out of the list, and shown next to it.
         truth: ids of the relevant items: marked in `hit`.
         exclude_seen: False keeps history items in the list; `seen` then marks them.
         columns: which columns of products_df to show; by default the usual ones of products.

@@ -136,7 +136,9 @@ def _activity_groups(activity: Int, bins: Sequence[Any] | None) -> dict[str, Boo
     groups = {}
     for pair in bins:
         if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
-            raise InputError(f"{pair!r} is no bin.", hint="Bins are (from, below): bins=[(0, 5), (5, 20)].")
+            raise InputError(
+                f"{pair!r} is not a bin.", hint="Bins are (from, below): bins=[(0, 5), (5, 20)]."
+            )
         low, high = pair
         if not low < high:
             raise InputError(f"the bin ({low}, {high}) is empty.", hint="Bins are (from, below).")

@@ -100,7 +100,7 @@ DECISIONS: dict[str, dict[str, str]] = {
         "error": "a relevant item the user had already seen is an error",
     },
     "judged_only": {
-        "no": "a list keeps the items nobody judged: they take their places as misses",
+        "no": "a list keeps its unjudged items: they take their places as misses",
         "yes": "items without a judgement are taken out of the lists before places are given",
     },
     "negative_grades": {
@@ -196,7 +196,7 @@ class Conventions:
             value: None for the defaults, the name of a preset, a mapping of decisions, or conventions.
 
         Raises:
-            ConventionError: `value` is none of these.
+            ConventionError: `value` is not one of these.
             UnknownNameError: no preset or decision has this name.
         """
         if value is None:

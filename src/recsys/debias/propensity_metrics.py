@@ -122,8 +122,7 @@ def evaluate(
         check_needs(request, Context(complete=full_ranking))
         if decisions.judged_only == "yes":
             raise ConventionError(
-                "these estimates are about items nobody judged, and judged_only='yes' takes them out of the "
-                "lists.",
+                "these estimates are of unjudged items, and judged_only='yes' removes them from the lists.",
                 hint="Leave out judged_only.",
             )
         if decisions.ties in ("best", "worst") and judged.has_ties:

@@ -39,7 +39,7 @@ def parse_memory(size: Any) -> int:
 
 
 def format_memory(n_bytes: int) -> str:
-    """A size in two or three digits that `parse_memory` reads, rounded up: whoever asks for it gets enough.
+    """Return a size in two or three digits that `parse_memory` reads, rounded up so that it is enough.
 
     >>> format_memory(4_194_304), format_memory(812), format_memory(1_000_000_001)
     ('4.2MB', '812B', '1.1GB')

@@ -128,10 +128,10 @@ def _flatten(
     """All items in one list, the number of items per case, and scores or grades where there are any."""
     form = _detect_form(entries, user_names, ordered=ordered, table=table)
     entry_types = set(map(type, entries))
-    alike = entry_types <= set(form.types)
-    if alike and np.ndarray in entry_types:
-        alike = all(entry.ndim == 1 or form.fits(entry) for entry in entries if type(entry) is np.ndarray)
-    for at, entry in enumerate(() if alike else entries):
+    fitting = entry_types <= set(form.types)
+    if fitting and np.ndarray in entry_types:
+        fitting = all(entry.ndim == 1 or form.fits(entry) for entry in entries if type(entry) is np.ndarray)
+    for at, entry in enumerate(() if fitting else entries):
         if not form.fits(entry) and (_is_scalar(entry) or not _has_length(entry) or len(entry)):
             user = _python_value(user_names[at])
             raise InputError(
@@ -197,7 +197,7 @@ def _detect_form(entries: list[Any], user_names: Array, *, ordered: bool, table:
             continue
         if isinstance(entry, Mapping):
             return _EntryForm("a dict", (dict, Mapping))
-        # A set of tuples is a set of items that are no ids; pairs have an order.
+        # A set of tuples is a set of items that are not ids; pairs have an order.
         if (ordered or isinstance(entry, list | tuple)) and isinstance(next(iter(entry)), tuple | list):
             return _EntryForm("pairs", _SEQUENCES)
         return _EntryForm("a list", _SEQUENCES if ordered else (*_SEQUENCES, set, frozenset))

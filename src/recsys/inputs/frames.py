@@ -57,7 +57,7 @@ ROLES: dict[str, tuple[str, ...]] = {
 
 _OTHER_WORDS = {"rating": "grade"}  # of roles, in columns=
 
-# Of a table without ranks and scores so many rows show whether those of each user stand together.
+# Of a table without ranks and scores so many rows show whether those of each user are together.
 _ARRANGEMENT_ROWS = (1 << 10, 1 << 16)
 
 
@@ -126,7 +126,7 @@ def unnamed_score(name: str, table: str) -> ColumnError:
 
 
 def row_arrangement(users: Array) -> str:
-    """Whether the rows of each user stand together, "grouped" or "interleaved"; the first rows tell.
+    """Return "grouped" if the rows of each user are together, or "interleaved", judged by the first rows.
 
     >>> row_arrangement(np.array([7, 7, 2, 2, 5])), row_arrangement(np.array([7, 2, 7]))
     ('grouped', 'interleaved')
@@ -261,7 +261,7 @@ def detect_columns(
     no_name = [role for role, name in requested.items() if name is not None and not isinstance(name, str)]
     if no_name:
         raise ColumnError(
-            f"columns= names {requested[no_name[0]]!r} as the {no_name[0]}, which is no text.",
+            f"columns= names {requested[no_name[0]]!r} as the {no_name[0]}, which is not text.",
             table=table,
             hint=Phrase("Pass the name of a column: {columns.user='uid'}."),
         )
@@ -338,7 +338,7 @@ def as_frame(data: Any) -> Any:
         return frame
     if hasattr(data, "collect") and hasattr(data, "collect_schema"):
         return nw.from_native(data.collect(), eager_only=True)
-    # Record batches and their readers. A single column has the same interface but is no table.
+    # Record batches and their readers. A single column has the same interface but is not a table.
     if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
         with suppress(ImportError, TypeError, ValueError):
             import pyarrow as pa

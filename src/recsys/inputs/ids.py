@@ -32,12 +32,12 @@ _ID_TYPES_HINT = "Ids are whole numbers or strings; convert the column, for exam
 
 
 class TextIds(Ids):
-    """Ids of text as the kernel keeps them; Python's strings are made when somebody looks at them."""
+    """Ids of text as the kernel keeps them; Python's strings are made when they are first looked at."""
 
     def __init__(self, texts: Any) -> None:
         self.__dict__["texts"] = texts
         if not texts.is_ascii():
-            _ = self.values  # bytes that are no UTF-8 are an error now
+            _ = self.values  # bytes that are not UTF-8 raise an error here
 
     @cached_property
     def values(self) -> Array:
@@ -395,7 +395,7 @@ def _are_ints(types: set[type]) -> bool:
 
 
 def _mixed_types_error(values: Array, table: str, column: str) -> IdTypeError:
-    """The error of the first id that is no id, or of another type than the first row."""
+    """The error of the first value that is not an id, or of another type than the first row."""
     first = type(values[0])
     for row, value in enumerate(values.tolist()):
         if value is None or (isinstance(value, float) and math.isnan(value)):
@@ -427,7 +427,7 @@ def refuse_missing(row: int, table: str, column: str) -> NoReturn:
 
 
 def refuse_masked(values: Any, *, table: str | None = None) -> None:
-    """Raise an error if some entries of a NumPy array are masked: what lies below a mask is no data."""
+    """Raise an error if some entries of a NumPy array are masked: what a mask hides is not data."""
     if isinstance(values, np.ndarray) and hasattr(values, "mask") and np.any(values.mask):
         raise InputError(
             f"{int(np.sum(values.mask)):,} of {values.size:,} entries are masked.",

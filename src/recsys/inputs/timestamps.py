@@ -71,7 +71,7 @@ class Clock:
             )
         date = timestamp.tz_convert(None) if zoned else timestamp
         nanoseconds = int(date.asm8.astype(np.int64)) * UNITS[date.unit]
-        # No time of this clock lies beyond 64 bits, so a border there may be the last one.
+        # No time of this clock is beyond 64 bits, so a border there may be the last one.
         return min(max(-(-nanoseconds // self.tick), int(_INT64.min)), int(_INT64.max))
 
     def length(self, length: Any, *, what: str) -> int | float:
@@ -200,7 +200,7 @@ def _array_clock(values: Array, name: str, missing: Bool | None = None) -> Clock
         changed = ~is_missing & (ticks.astype(values.dtype, copy=False) != values)
         if changed.any():
             row = int(np.argmax(changed))
-            problem = f"the time {values[row]} is no whole microsecond of the years before 292,000."
+            problem = f"the time {values[row]} is not a whole microsecond of the years before 292,000."
             raise InputError(problem, table="data", column=name, row=row, hint=_FORMATS_HINT)
         return Clock(np.where(is_missing, 0, ticks.astype(np.int64)), is_missing, "plain", UNITS[unit])
     if values.dtype.kind in "OUT":
@@ -250,7 +250,7 @@ def _number_clock(numbers: list[Any], missing: Bool, name: str) -> Clock:
     try:
         values = np.array(numbers, dtype=np.int64 if whole else np.float64)
     except (OverflowError, TypeError) as error:
-        problem = "a time lies outside 64 bits or is no number."
+        problem = "a time is outside 64 bits or not a number."
         raise InputError(problem, table="data", column=name, hint=_FORMATS_HINT) from error
     for row, number in enumerate(() if whole else numbers):
         if isinstance(number, int | np.integer) and int(number) != int(values[row]):

@@ -130,9 +130,9 @@ class ScanResult(NamedTuple):
     list_scores: Float64s
     """Their exact scores."""
     above: Int64s
-    """Per truth item: candidates that score strictly higher, -1 if it is no candidate itself."""
+    """Per truth item: candidates that score strictly higher, -1 if it is not a candidate itself."""
     tied: Int64s
-    """Per truth item: candidates with the same score, itself included; 0 if it is no candidate."""
+    """Per truth item: candidates with the same score, itself included; 0 if it is not a candidate."""
     ahead: Int64s
     """Per truth item: candidates with the same score that are ordered before it."""
     truth_scores: Float64s
@@ -285,7 +285,7 @@ def kernel_of(name: Any, kernel: Literal["match_lists", "scan", "rank_scores"]) 
 
 
 def to_array(name: str, values: Any) -> Any:
-    """Any array-like as a NumPy array; an error if it is none."""
+    """Return an array-like as a NumPy array; raise an error if it is not one."""
     try:
         return np.asarray(values)
     except (TypeError, ValueError) as error:

@@ -1,6 +1,6 @@
 """The compiled kernels: calls with keywords, results in arrays that NumPy owns.
 
-Beside the kernels of every backend the compiled module has short cuts for the code around them:
+In addition to the kernels of every backend, the compiled module has short cuts for the code around them:
 `code_strings`, `place_rows`, `rank_dicts`, `hold_truth` and `sum_slices`. They return None where they do not
 apply, and otherwise what the Python code of the caller computes. `dict_rows` has its own Python twin.
 """
@@ -124,7 +124,7 @@ def rank_scores(problem: ScoreProblem, execution: Execution) -> ScanResult:
             threads=execution.n_threads(problem.scores.size),
             cpu_level=cpu_level,
         )
-    except ValueError as error:  # the one thing left to find: a score that is no number
+    except ValueError as error:  # the one thing left to find: a score that is NaN
         raise InputError(f"{error}.") from error
     return close_gaps(ScanResult(*columns), problem.k)
 
@@ -211,7 +211,7 @@ def code_strings(values: Any) -> tuple[Int32s, Any] | None:
 def rank_dicts(
     run: Any, truth: Any, *, shared: bool = False, keep: bool = False, float32: bool = False
 ) -> DictRanks | None:
-    """Where the judged items of {case: {item: grade}} stand among the scores of {case: {item: score}}.
+    """Rank the judged items of {case: {item: grade}} among the scores of {case: {item: score}}.
 
     Args:
         run: the scores.

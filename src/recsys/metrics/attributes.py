@@ -352,7 +352,7 @@ class ItemFacts:
 
     @cached_property
     def popularity(self) -> Float:
-        """How many users had each item before; 0 for an item nobody had."""
+        """How many users had each item before; 0 for an item that none had."""
         table = self.context.popularity
         if table is not None:
             return self._align(table.ids, table.columns["popularity"], 0.0)
@@ -397,7 +397,7 @@ class ItemFacts:
 
     @cached_property
     def popularity_percentile(self) -> Float:
-        """The place of each item among those somebody had, least popular first, as a share of them."""
+        """The place of each item among those that users had, least popular first, as a share of them."""
         counts = self.all_popularities
         levels = np.sort(counts[counts > 0])
         below = np.searchsorted(levels, self.popularity, side="left")

@@ -261,7 +261,7 @@ def _written_shares(text: str, labels: list[str]) -> Float:
             due[labels.index(label)] = float(number)
         except ValueError:
             raise ConventionError(
-                f"awrf got target={text!r}: {part.strip()!r} is no group and its share.",
+                f"awrf got target={text!r}: {part.strip()!r} is not a group and its share.",
                 hint=f"Write {', '.join(MERITS)}, or target={labels[0] if labels else 'a'}:1|… "
                 f"of the groups {', '.join(labels[:5])}.",
             ) from None

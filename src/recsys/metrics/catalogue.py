@@ -2,7 +2,7 @@
 
 Each is one number over all cases, computed from how often each item was shown (a `CatalogueReading`), and not
 a mean over cases; it can be computed again without one group of cases, which gives its interval. Items of the
-catalogue that nobody was shown count as 0.
+catalogue that no user was shown count as 0.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def _range_of_dcg(data: DataLimits, k: int | None, c: Conventions) -> Range:
     sum_over_places=True,
 )
 def dcg(h: Reading, k: int | None, c: Conventions) -> Float:
-    """Gains of the relevant items shown, less the further down they stand.
+    """Gains of the relevant items shown, less the further down the list they are.
 
     >>> import recsys
     >>> recsys.score_list([3, 5, 8], {3: 2, 8: 3}, "dcg@3")
@@ -199,7 +199,7 @@ def graded_rbp(h: Reading, k: int | None, c: Conventions, *, p: float = 0.8) -> 
 def err(h: Reading, k: int | None, c: Conventions) -> Float:
     """How early a reader is satisfied who is the likelier to stop at an item the better it is.
 
-    R is 0 at a place that is no hit. A relevant item in the list, beyond k too, of a grade above max_grade is
+    R is 0 at a place without a hit. A relevant item in the list, beyond k too, of a grade above max_grade is
     an error.
 
     >>> import recsys

@@ -1,7 +1,7 @@
 """Exact expectations over all orders of equal scores, for metrics that do not simply add up weights.
 
 McSherry & Najork (2008). A group is the items of one case that share a score: `above` places come before it,
-it has `tied` places and `relevant` relevant hits, and `before` relevant hits stand above it.
+it has `tied` places and `relevant` relevant hits, and `before` relevant hits are above it.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ _HU = "Hu, Koren & Volinsky, Collaborative filtering for implicit feedback datas
     reads_judgements=True,
 )
 def bpref(h: Reading, k: int | None, c: Conventions) -> Float:
-    """How rarely something judged bad stands above something judged good; unjudged items are ignored.
+    """How rarely something judged bad ranks above something judged good; unjudged items are ignored.
 
     R is the number of relevant items of the truth and N that of its other items; without any of these (N = 0)
     every hit counts 1. A repeat is not counted in b.
@@ -62,7 +62,7 @@ def _range_of_rank(data: DataLimits, k: int | None, c: Conventions) -> Range:
     additive=True,
 )
 def average_rank(h: Reading, k: int | None, c: Conventions) -> Terms:
-    """Where the relevant items stand on average among all candidates.
+    """The average rank of the relevant items among all candidates.
 
     Relevant items that are not in the list do not count; a case without any in it is left out. average=pooled
     is the mean over the relevant items of all users.
@@ -85,7 +85,7 @@ def average_rank(h: Reading, k: int | None, c: Conventions) -> Terms:
     additive=True,
 )
 def percentile_rank(h: Reading, k: int | None, c: Conventions) -> Terms:
-    """How far down the relevant items stand: 0 is the very top, 1 the very bottom, 0.5 is chance.
+    """How far down the relevant items are: 0 is the very top, 1 the very bottom, 0.5 is chance.
 
     Every user weighs the same, and so does every relevant item; average=pooled is the mean over the relevant
     items of all users. A single candidate has 0; a case without a relevant item in its list is left out. The
@@ -111,7 +111,7 @@ def percentile_rank(h: Reading, k: int | None, c: Conventions) -> Terms:
     not_additive="it weighs the relevant items by their grades; ask for percentile_rank",
 )
 def expected_percentile_rank(h: Reading, k: int | None, c: Conventions) -> Terms:
-    """How far down the relevant items of all users stand, weighted by their grades: 0 is the top, 0.5 chance.
+    """How far down the relevant items of all users are, weighted by their grades: 0 is the top, 0.5 chance.
 
     An item watched ten times counts ten times, and so a user with much in the truth weighs more: it is always
     pooled. The value of one case is the same quotient over its own items; a case without a relevant item in
@@ -135,9 +135,9 @@ def expected_percentile_rank(h: Reading, k: int | None, c: Conventions) -> Terms
     sets={"candidates": 4},
 )
 def auc(h: Reading, k: int | None, c: Conventions) -> Float:
-    """How often a relevant item stands above one that is not.
+    """How often a relevant item ranks above one that is not.
 
-    Every entry that is no hit is an other item. A case whose list lacks either kind is left out.
+    Every entry that is not a hit counts as an other item. A case whose list lacks either kind is left out.
 
     >>> import recsys
     >>> recsys.score_list([1, 3, 5, 8], {3, 8}, "auc", full_ranking=True)
@@ -145,7 +145,7 @@ def auc(h: Reading, k: int | None, c: Conventions) -> Float:
     """
     good = _n_hits(h)
     bad = _n_candidates(h) - good
-    # Ranks of the relevant items add up to good(good+1)/2 when none stands above them.
+    # Ranks of the relevant items add up to good(good+1)/2 when no other is above them.
     wrong = h.add(h.mean_rank) - good * (good + 1) / 2
     return divide_or_nan(good * bad - wrong, good * bad)
 
@@ -186,7 +186,7 @@ def gauc(h: Reading, k: int | None, c: Conventions, *, weight: str = "candidates
     ties="refuse",
 )
 def pauc(h: Reading, k: int | None, c: Conventions) -> Float:
-    """AUC against the k non-relevant items that stand highest.
+    """AUC against the k non-relevant items that rank highest.
 
     Hits are those of the whole list. A case without hits or without other items is left out.
 
@@ -266,7 +266,7 @@ def _confusion_counts(h: Reading, k: int | None, c: Conventions) -> tuple[float,
 
 
 def _percentiles(h: Reading) -> Float:
-    """How far down each relevant hit stands: 0 is the very top, 1 the very bottom."""
+    """How far down each relevant hit is: 0 is the very top, 1 the very bottom."""
     return (h.mean_rank - 1) / np.maximum(_n_candidates(h) - 1, 1)[h.case]
 
 

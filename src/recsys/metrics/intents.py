@@ -194,13 +194,13 @@ def _search_order(
     *,
     best: bool,
 ) -> list[int]:
-    """The hits in their best (worst) order from the first weight on; hits that serve the same are alike."""
-    alike: dict[tuple[int, ...], list[int]] = {}
+    """Order the hits best (worst) from the first weight on; hits of the same intents are interchangeable."""
+    by_intents: dict[tuple[int, ...], list[int]] = {}
     for hit in hits:
-        alike.setdefault(tuple(sorted(serves[hit])), []).append(hit)
-    if len(alike) < 2 or not any(weight):
+        by_intents.setdefault(tuple(sorted(serves[hit])), []).append(hit)
+    if len(by_intents) < 2 or not any(weight):
         return hits
-    kinds, sizes = [*alike], [len(members) for members in alike.values()]
+    kinds, sizes = [*by_intents], [len(members) for members in by_intents.values()]
     if math.prod(size + 1 for size in sizes) > 1 << MOST_TIED:
         raise ConventionError(
             f"{len(hits)} relevant items of a user share one score and serve {len(kinds)} different sets of "
@@ -222,7 +222,7 @@ def _search_order(
             return 0.0, ()
         return max(found) if best else min(found)
 
-    left = {at: iter(alike[kind]) for at, kind in enumerate(kinds)}
+    left = {at: iter(by_intents[kind]) for at, kind in enumerate(kinds)}
     return [next(left[at]) for at in rest((0,) * len(kinds))[1]]
 
 

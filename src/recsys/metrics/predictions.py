@@ -43,7 +43,7 @@ class Predictions:
         self.actual = actual
         self.predicted = predicted
         self.user = group if user is None else user
-        """The user of each row, ascending; the group where nothing else is said."""
+        """The user of each row, ascending; the group by default."""
 
     @cached_property
     def n(self) -> Float:
@@ -95,7 +95,7 @@ class Predictions:
         wrong = (self.predicted < 0) | (self.predicted > 1)
         if wrong.any():
             raise InputError(
-                f"the prediction {self.predicted[np.argmax(wrong)]:g} is no probability.",
+                f"the prediction {self.predicted[np.argmax(wrong)]:g} is not a probability.",
                 column="prediction",
                 hint="log_loss, normalised_entropy, ece and mce need numbers from 0 to 1; "
                 "auc and gauc take any score.",
@@ -309,7 +309,7 @@ def normalised_entropy(p: Predictions) -> Float:
     sets={"clicks": 3},
 )
 def ece(p: Predictions, *, bins: float = 10.0, binning: str = "width") -> Float:
-    """How far predicted probabilities are from the shares of clicks among rows predicted alike.
+    """How far predicted probabilities are from the shares of clicks among rows of similar prediction.
 
     binning=width: bin i of n holds predictions above (i - 1)/n up to i/n, the first one 0 too. binning=count:
     a row is in bin floor(b n / rows), counted from 0, where b rows have a lower prediction.

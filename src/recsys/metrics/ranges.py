@@ -1,6 +1,6 @@
 """The range of a metric: the least and the greatest value one case can have, known before a list is read.
 
-Most metrics declare finite `bounds`. The others declare a function, `range=`, beside themselves that finds
+Most metrics declare finite `bounds`. The others declare a function, `range=`, which finds
 the range from what the truth, the conventions, the catalogue and the length of the lists allow:
 `(data, k, conventions, **params)`, where `data` is a `DataLimits`. No value that was measured enters, so what
 is derived from a range (an interval for rare values, a confidence sequence) stays valid.

@@ -240,7 +240,7 @@ class Reading:
 
     @cached_property
     def bad_above(self) -> Float:
-        """How many judged, non-relevant hits stand above each relevant hit."""
+        """How many judged, non-relevant hits are above each relevant hit."""
         relevant = self._relevance_mask(self.hits.grade, len(self.hits.case))
         if relevant is None:
             return np.zeros(len(self.case))
@@ -252,7 +252,7 @@ class Reading:
 
     @cached_property
     def unjudged_above(self) -> Int:
-        """How many listed items of a negative grade, pooled and not judged, stand above each relevant hit."""
+        """How many listed items of a negative grade, pooled and not judged, are above each relevant hit."""
         if self.context.pooled is None:
             return np.zeros(len(self.case), dtype=np.int64)
         case, item, place = self.shown(None)
@@ -485,7 +485,7 @@ class Reading:
         return self.cached(("n_shown", k), lambda: np.bincount(entries.case, minlength=self.n_cases))
 
     def n_places(self, k: int | None) -> Int:
-        """The length of each case's list, at most k; of a group of items, as far as its last one stands."""
+        """The length of each case's list, at most k; of a group of items, as far as its last one."""
         last = np.zeros(self.n_cases, dtype=np.int64)
         np.maximum.at(last, self.listed.case, self.listed.place)
         return last if k is None else np.minimum(last, k)

@@ -99,7 +99,7 @@ def popularity_serendipity(h: Reading, k: int | None, c: Conventions, *, over: s
     """How much higher relevant items are shown than their popularity would put them, with n items in all.
 
     Popularity places number the different popularities of all items 1, 2, … from the highest down, so equally
-    popular items share one; for an item nobody had, (n + 1 - popularity place)/n is 0. over=list
+    popular items share one; for an item no user had, (n + 1 - popularity place)/n is 0. over=list
     divides by the number of items shown, where that is less than k.
 
     >>> import recsys

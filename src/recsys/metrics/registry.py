@@ -89,8 +89,8 @@ class Metric:
     needs: tuple[str, ...] = ()
     ties: TieRule = "linear"
     # How the best and the worst order of equal scores is found (tie_orders.py). "relevance": hits worth most
-    # on top; "number": the same, and how many stand in the first k places matters too; "items": by the value
-    # of each item as a list of its own; "set": only which items stand in the first k places matters;
+    # on top; "number": the same, and how many are in the first k places matters too; "items": by the value
+    # of each item as a list of its own; "set": only which items are in the first k places matters;
     # "unknown". A function (reading, k, conventions, best=, **params) gives a number per relevant hit, or per
     # list entry if the metric is about the items shown: the highest on top are best, and at the end worst.
     tie_order: str | Callable[..., Float | None] = "relevance"
@@ -103,13 +103,13 @@ class Metric:
     combine: Callable[..., float] = quotient
     combine_if: tuple[str, str] | Literal["always"] | None = None
     unpaired: str = ""  # why models cannot be compared case by case on it
-    # What other rooms know of a metric is said here, and nowhere else by its name.
+    # What other rooms know of a metric is declared here; none looks for it by its name.
     over: str = ""  # the convention that a parameter `over` stands for
     usual_k: int | None = 10  # the cut-off where a set names the metric without one
     sets: Mapping[str, int] = field(default_factory=dict)  # its place in sets of metrics; see `metric_set`
     sum_over_places: bool = False  # a cut-off beyond the end of the list changes nothing
     additive: bool | Literal["one item"] = False  # a sum over relevant items, or over the only one
-    not_additive: str = ""  # why it is none
+    not_additive: str = ""  # why it is not one
     against_others: bool = False  # it compares the relevant items with all others
     reads_judgements: bool = False  # it tells judged items that are not relevant from unjudged ones
     reads_pool: bool = False  # it tells items of a negative grade, pooled and not judged, from the others

@@ -199,8 +199,8 @@ def inf_ap(h: Reading, k: int | None, c: Conventions) -> Float:
 def compat(h: Reading, k: int | None, c: Conventions, *, p: float = 0.95, over: str = "best") -> Float:
     """Rank-biased overlap of the list with an ideal one: the relevant items, those of the best grade first.
 
-    Relevant items of equal grade stand in the ideal list as they do in the list itself, those that it does
-    not hold after the others; it holds all relevant items. An item of the list counts at its first place,
+    The ideal list holds all relevant items. Those of equal grade keep their order in the list itself, and
+    those that it does not hold come after the others. An item of the list counts at its first place,
     whatever `duplicates` says. The divisor is the sum over d <= D of p^(d - 1) min(d, relevant) / d;
     over=weights divides by the sum of p^(d - 1) instead, so that a short ideal list cannot reach 1.
 
@@ -236,7 +236,7 @@ def compat(h: Reading, k: int | None, c: Conventions, *, p: float = 0.95, over: 
 
 
 def _in_turn(numbers: Int) -> Iterator[tuple[int, Int]]:
-    """Each number in ascending order, with the indices at which it stands."""
+    """Each number in ascending order, with the indices at which it occurs."""
     order = np.argsort(numbers, kind="stable")
     distinct, starts = np.unique(numbers[order], return_index=True)
     return zip(distinct.tolist(), np.split(order, starts)[1:], strict=True)
@@ -263,7 +263,7 @@ def inst(
 
     The gain of a hit is (grade - min_grade) / (max_grade - min_grade), within 0 and 1; "gains so far" are
     those of places 1 … i. The reader looks at `depth` places at most, as in cwl_eval: W_1 … W_depth add up to
-    1, and places that are no hits, also those beyond the end of a list, gain nothing.
+    1, and places without a hit, also those beyond the end of a list, gain nothing.
 
     >>> import recsys
     >>> round(recsys.score_list([3, 5, 8], {3, 8}, "inst"), 4)

@@ -1,7 +1,7 @@
 """Metrics of the items shown: how full the lists are, whether their items may be shown, value, popularity.
 
-Popularity is the number of users who had an item in train=. An item that nobody had is as novel as one that
-a single user had, because 0 has no logarithm.
+Popularity is the number of users who had an item in train=. An item that no user had is as novel as one
+that a single user had, because 0 has no logarithm.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ def valid(h: Reading, k: int | None, c: Conventions) -> Float:
     """The share of the items shown that may be: in the catalogue, `eligible`, not in `exclude`, not repeated.
 
     Here repeats are entries that may not be shown, whatever `duplicates` says; an empty place
-    (rank_gaps=kept) is no entry. What is not given rules nothing out; with eligible=, a user without an
-    entry there may be shown nothing.
+    (rank_gaps=kept) does not count as an entry. What is not given rules nothing out; with eligible=, a user
+    without an entry there may be shown nothing.
 
     >>> import recsys
     >>> lists = {1: [3, 3, 9, 5]}
@@ -205,9 +205,9 @@ def novelty(
     cold: str = "one",
     over: str = "users",
 ) -> Float:
-    """How little known the items shown are: the information in bits that somebody had the item.
+    """How little known the items shown are: the information, in bits, that a user had the item.
 
-    An item nobody had counts as had by one user. With cold=drop it is left out, and so is a user who is shown
+    An item no user had counts as had by one. With cold=drop it is left out, and so is a user who is shown
     nothing else; with cold=zero it counts 0. over=events has the number of events (pairs of user and item) in
     place of `users`. users=N sets the number of users.
 
@@ -425,7 +425,7 @@ def popularity_lift(h: Reading, k: int | None, c: Conventions) -> Terms:
 
 @shown_metric(
     "popularity_percentile",
-    formula="mean over the items shown in the first k places of place / n, among the n items somebody had"
+    formula="mean over the items shown in the first k places of place / n, among the n items that users had,"
     " from the least popular up; equally popular ones share the middle of their places",
     reference="Ekstrand & Mahant, Sturgeon and the cool kids (2017)",
     better="lower",
@@ -435,7 +435,7 @@ def popularity_lift(h: Reading, k: int | None, c: Conventions) -> Terms:
     tie_order="items",
 )
 def popularity_percentile(h: Reading, k: int | None, c: Conventions) -> Float:
-    """How high the items shown stand in the order of popularity: 1 is the single top, 0 is had by nobody.
+    """How high the items shown rank by popularity: 1 is the single top, 0 is an item that no user had.
 
     >>> import recsys
     >>> train = {1: [3], 2: [3], 3: [3, 5], 4: [3]}

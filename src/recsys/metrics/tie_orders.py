@@ -6,7 +6,7 @@ made; where only the items in the first k places matter, every choice of at most
 where neither helps, the request is refused.
 
 A group is the entries of one case that share a score: `above` places come before it, it has `size` places.
-Its members are the entries that are known here, such as the hits. The others are alike and count 0.
+Its members are the entries that are known here, such as the hits. The others are interchangeable and count 0.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class _TiedEntries(NamedTuple):
     def places(self, key: Float, *, best: bool, weights: Float | None = None) -> Int:
         """The place of each member if those with the highest keys come first (last, for the worst order).
 
-        Members with a negative key stand behind the entries that count 0. With `weights` of places 1, 2, …
+        Members with a negative key come after the entries that count 0. With `weights` of places 1, 2, …
         the highest key gets the place of most weight: no order has a higher (lower) sum of key x weight.
         """
         favour = key if best else -key
@@ -102,7 +102,7 @@ class _TiedEntries(NamedTuple):
         return out
 
     def choices(self, places: Int, k: int, among: Bool) -> Iterator[Int]:
-        """`places`, with every choice of those that stand in the first k, of members of crossing groups."""
+        """`places`, with every choice of those in the first k, of members of crossing groups."""
         crossing = np.flatnonzero(among)
         part = _TiedEntries(*(column[crossing] for column in self))
         slot, n = part.number()
@@ -129,7 +129,7 @@ class _TiedEntries(NamedTuple):
     def numbers_inside(self, places: Int, k: int, counted: Bool, *, best: bool) -> Iterator[Int]:
         """`places`, with every possible number of the counted members of a group in the first k places.
 
-        Members that count are alike: those inside stand as high (low) as they can.
+        Members that count are interchangeable: those inside are as high (low) as they can be.
         """
         crossing = np.flatnonzero(self.crosses(k) & counted)
         part = _TiedEntries(*(column[crossing] for column in self))

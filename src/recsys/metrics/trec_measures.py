@@ -34,7 +34,7 @@ def _range_of_count(data: DataLimits, k: int | None, c: Conventions, *, what: st
     population="judged",
     empty=None,
     reads_judgements=True,
-    not_additive="it does not ask where the relevant items stand",
+    not_additive="it does not depend on the places of the relevant items",
     choices={"what": _COUNTED},
 )
 def count(h: Reading, k: int | None, c: Conventions, *, what: str = "listed") -> Float:
@@ -132,7 +132,7 @@ def r_precision_at(h: Reading, k: int | None, c: Conventions, *, multiple: float
 def binary_g(h: Reading, k: int | None, c: Conventions) -> Float:
     """Average over the relevant items of a discount by the items above that are not relevant.
 
-    "Others above" are all entries at higher places that are no hits.
+    "Others above" are all entries at higher places that are not hits.
 
     >>> import recsys
     >>> recsys.score_list([3, 5, 9, 8], {3, 8}, "binary_g")

@@ -93,7 +93,7 @@ def popular_head(counts: Array) -> Bool:
     The head is the most popular fifth of the items that occur, rounded up. Equally popular items stay on one
     side, so that no id decides: of the cuts between two levels of popularity the nearest to a fifth is taken,
     the smaller head of two that are equally near. It is therefore never more than twice as large, and empty
-    where all items are alike.
+    where all items are equally popular.
 
     Args:
         counts: how often each item occurs in training.
@@ -196,7 +196,7 @@ def _numbers(given: Any) -> Float:
         values = np.asarray(given, dtype=np.float64)
     except Exception as error:  # noqa: BLE001 - tensors and frames raise errors of their own libraries
         raise InputError(
-            f"popularity came as {type(given).__name__} that holds what is no number ({error}).",
+            f"popularity came as {type(given).__name__} that holds something other than numbers ({error}).",
             table="popularity",
             hint="Pass {item: number}, or one number per item.",
         ) from None

@@ -41,7 +41,7 @@ def save_model(path: str | os.PathLike[str], source: Any, about: Mapping[str, An
     """
     if not isinstance(path, str | os.PathLike):
         raise InputError(
-            f"a {type(path).__name__} is no path of a file.", hint="Write save_model(path, model)."
+            f"a {type(path).__name__} is not the path of a file.", hint="Write save_model(path, model)."
         )
     if hasattr(source, "state_dict"):
         from recsys.models.networks import save_network

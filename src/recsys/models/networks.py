@@ -92,7 +92,7 @@ class MF(_Product):
 class BiasedMF(MF):
     """Matrix factorisation with a bias for every user, for every item, and one overall.
 
-    As factors, the biases are two more columns: the user's beside a 1, and a 1 beside the item's.
+    As factors, the biases are two more columns: the user's next to a 1, and a 1 next to the item's.
     """
 
     kind = "biased_mf"
@@ -275,7 +275,7 @@ def load_network(path: str | os.PathLike[str]) -> Any:
     arrays, metadata = read_network_file(source)
     if metadata.get("model") not in list(NETWORKS):
         raise FileError(
-            f"{source.name} holds a model of the kind {metadata.get('model')!r}, which is no network.",
+            f"{source.name} holds a model of the kind {metadata.get('model')!r}, which is not a network.",
             hint="recsys.models.load_model(path) reads it.",
         )
     try:

@@ -55,7 +55,9 @@ def vector_rows(embeddings: Any) -> Float:
     try:
         rows = np.array(embeddings, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(f"the embeddings are no matrix of numbers: {error}.", table="embeddings") from error
+        raise InputError(
+            f"the embeddings are not a matrix of numbers: {error}.", table="embeddings"
+        ) from error
     if rows.ndim != 2:
         raise InputError(f"the embeddings must be a matrix; got shape {rows.shape}.", table="embeddings")
     if np.isinf(rows).any():
@@ -422,7 +424,7 @@ def sweep(
         metrics: what to evaluate; the first is the accuracy of the trade-off.
         k: the length of the lists.
         alphas: the blends; 1, the model alone, always comes first.
-        diversities: the strengths of MMR; 0 is none.
+        diversities: the strengths of MMR; 0 leaves it out.
         embeddings: for MMR and metrics of diversity, one row per item; by default the items of `other`.
         item_ids: the id of each row of `embeddings`.
         seen: what users had already.

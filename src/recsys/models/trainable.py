@@ -45,7 +45,7 @@ class Trainable:
         extra: the package it needs beyond the required ones, which is the extra's name too.
         needs_times: whether the history must have times.
         draws: whether training draws random numbers, so that another seed gives another model.
-        memory: the bytes that fitting takes, by the number of items; None where that is no concern.
+        memory: the bytes that fitting takes, by the number of items; None where that does not matter.
     """
 
     fit: Callable[..., Factors | Scores]
@@ -190,7 +190,7 @@ def tune(
     for settings in choices:
         began = time.perf_counter()
         source = entry.fit(train, catalogue=catalogue, seed=seed, **settings)
-        with hush(TieWarning):  # whoever evaluates the winner hears of its ties
+        with hush(TieWarning):  # evaluating the winner warns of its ties
             result = evaluate(
                 source, valid, [request], seen=train, train=train, conventions=conventions, cautions="ignore"
             )

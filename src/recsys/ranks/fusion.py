@@ -2,7 +2,7 @@
 
 All runs are laid over one table, a `Pool`: a row for each item that any run lists for a case. A method is a
 function of the pool that gives every row a number; the fused lists are the rows by that number. Of equal
-numbers the item of an earlier run comes first, then the one that stands higher there.
+numbers the item of an earlier run comes first, then the one that is higher there.
 
 A run that has no list for a case, or does not list an item, gives nothing to it, unless a method says what
 such an item gets (Borda counts, BayesFuse).
@@ -163,7 +163,7 @@ def pool_runs(lists: Sequence[Lists], cases: Ids | None = None) -> Pool:
                 f"runs[{number}] lists item {items.name(code_of_item)!r} twice for user "
                 f"{cases.name(user)!r}.",
                 table="lists",
-                hint="Each item may stand once in a list that is fused.",
+                hint="An item may occur once in a list that is fused.",
             )
         starts, sizes = runs(case)
         keys.append(key)
@@ -322,7 +322,7 @@ def fuse(
 
     Returns:
         The fused lists, with every item that any run lists, ready for `evaluate`. Of equal fused scores the
-        item of the earlier run comes first, then the one that stands higher there.
+        item of the earlier run comes first, then the one that is higher there.
 
     Raises:
         InputError: fewer than two runs, lists without scores where the method reads them, an item twice.
@@ -751,8 +751,8 @@ def weighted_condorcet(pool: Pool, weights: Sequence[float]) -> Float:
     starts, sizes = runs(pool.case)
     wins = np.zeros(len(pool.case))
     for size in np.unique(sizes).tolist():
-        alike = starts[sizes == size]
-        for block in np.array_split(alike, max(1, -(-len(alike) * size * size // _CELLS))):
+        of_size = starts[sizes == size]
+        for block in np.array_split(of_size, max(1, -(-len(of_size) * size * size // _CELLS))):
             rows = block[:, None] + np.arange(size)
             ahead = np.zeros((len(block), size, size))
             for weight, line in zip(weights, place, strict=True):

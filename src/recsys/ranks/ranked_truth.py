@@ -363,7 +363,7 @@ def _join_clusters(
 
 @dataclass(frozen=True, eq=False)
 class CountedTruth:
-    """Per judged item: candidates above it (-1: it is no candidate), tied with it, tied with a smaller id."""
+    """Per judged item: candidates above it (-1: not a candidate), tied with it, tied with a smaller id."""
 
     truth: Interactions
     above: Int
@@ -438,7 +438,7 @@ class CountedTruth:
         return self._hits_by_rule[rule]
 
     def of_judged(self) -> CountedTruth:
-        """Two items of a case have the same score where the same number of candidates stands above them."""
+        """Two items of a case have the same score where as many candidates are above the one as the other."""
         case = np.repeat(np.arange(len(self.cases), dtype=np.int32), self.truth.sizes)
         candidates = np.flatnonzero(self.above >= 0)
         order = candidates[np.lexsort((candidates, self.above[candidates], case[candidates]))]

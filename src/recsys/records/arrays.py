@@ -439,7 +439,7 @@ class PerCase:
 
     @property
     def ids(self) -> Array:
-        """One id per row; Python's strings of text ids are made when somebody looks at them."""
+        """One id per row; Python's strings of text ids are made when they are first looked at."""
         return self.cases.values if isinstance(self.cases, Ids) else self.cases
 
     def __len__(self) -> int:

@@ -34,7 +34,7 @@ def is_number(value: object) -> bool:
         return False
     try:
         float(value)
-    except (OverflowError, TypeError):  # NumPy's timedelta64 is an integer that is no number
+    except (OverflowError, TypeError):  # NumPy's timedelta64 is an integer and not a number
         return False
     return True
 
@@ -51,7 +51,7 @@ def is_whole(value: object, least: int | None = None) -> bool:
 
 
 def to_floats(values: Any, what: str, hint: str | None = None) -> Float:
-    """Numbers in any arrangement as float64, NaN where masked; an error if something is no number.
+    """Return numbers in any arrangement as float64, NaN where masked; raise an error at anything else.
 
     >>> to_floats([[1, 2], [3, True]], "weights").tolist()
     [[1.0, 2.0], [3.0, 1.0]]
@@ -69,7 +69,7 @@ def to_floats(values: Any, what: str, hint: str | None = None) -> Float:
 
 
 def check_seed(seed: object) -> int:
-    """Return the seed as an int; an error if it is no whole number, which a manifest could not repeat."""
+    """Return the seed as an int; raise an error if it is not a whole number: no manifest could repeat it."""
     if not is_whole(seed):
         raise InputError(f"seed={seed!r} is not a whole number.", hint="Pass a number, such as seed=7.")
     return int(seed)  # type: ignore[call-overload, no-any-return]

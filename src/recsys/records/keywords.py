@@ -1,4 +1,4 @@
-"""A keyword declared once: its words, default and heading, beside its type in the field of a TypedDict.
+"""A keyword declared once, in the field of a TypedDict: its type, words, default and heading.
 
 A function that has `**options: Unpack[Table]` takes the keywords of the fields of `Table`: type checkers know
 them from there. At run time `takes(Table)` refuses other names and lists the fields in the docstring.

@@ -1,6 +1,6 @@
 """The same evaluation on Spark: one shuffle brings together what belongs to a user, our engine measures it.
 
-Only DataFrames are used, so classic sessions and Spark Connect are served alike. Each partition of the users
+Only DataFrames are used, so classic sessions and Spark Connect are both served. Each partition of the users
 is evaluated by itself and sends one row: what it adds to the result. Values per user go from the workers
 straight into files; the exposure of items is added up on the cluster. Nothing per user reaches the driver.
 """

@@ -195,7 +195,7 @@ class ClusterEvaluation:
                 )
             if "error" in about:
                 raise rebuild_error(about["error"])
-        # What several partitions warn of is said once, and ties in `ask` by the counts of all of them.
+        # What several partitions warn of is reported once, and ties in `ask` by the counts of all of them.
         for kind, text in dict.fromkeys(tuple(one) for about in abouts for one in about["warnings"]):
             if kind != TieWarning.__name__:
                 warn(getattr(errors, kind), text)
@@ -256,7 +256,7 @@ def _local_folder(path: str | os.PathLike[str]) -> Path:
         text = urllib.parse.unquote(urllib.parse.urlsplit(text).path)
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", text):
         raise FileError(
-            f"per_user_path={text!r} is no path of a file system.",
+            f"per_user_path={text!r} is not a path of a file system.",
             hint="Name a folder that is mounted on the driver and all workers, such as /mnt/… or /dbfs/….",
         )
     return Path(text)

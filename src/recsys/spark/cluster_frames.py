@@ -82,12 +82,12 @@ class UserFrame:
         check_session(frame.sparkSession)
         found = cls._find(name, frame, columns)
         lower = [column.lower() for column in frame.columns]
-        alike = [column for column in found.column_of.values() if lower.count(column.lower()) > 1]
-        if alike and frame.sparkSession.conf.get("spark.sql.caseSensitive") != "true":
+        equal = [column for column in found.column_of.values() if lower.count(column.lower()) > 1]
+        if equal and frame.sparkSession.conf.get("spark.sql.caseSensitive") != "true":
             raise ColumnError(
-                f"the column {alike[0]!r} and another differ in capital letters only, which Spark ignores.",
+                f"the column {equal[0]!r} and another differ in capital letters only, which Spark ignores.",
                 table=name,
-                column=alike[0],
+                column=equal[0],
                 hint="Rename one of them, or set spark.sql.caseSensitive to true.",
             )
         return found

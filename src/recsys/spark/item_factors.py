@@ -105,7 +105,7 @@ def matrix_of(arrays: Any, table: str, n_factors: int = 0) -> Array:
         wrong = chunk.is_null().to_numpy(zero_copy_only=False) | ~(sizes == width)
         row = int(np.argmax(wrong)) if wrong.any() else int(np.argmax(~np.isfinite(values))) // width
         raise InputError(
-            f"a row of {table} is no array of {width} finite numbers.",
+            f"a row of {table} is not an array of {width} finite numbers.",
             table=table,
             column="vector",
             row=row,

@@ -42,7 +42,7 @@ class PartitionJob:
         """Rows of all tables to what the partition adds: exposure of items, then one row with the rest."""
         tables = split_rows(batches, self.sent)
         if self.items is not None and tables and not tables["truth"].num_rows:
-            return  # nobody to rank for
+            return  # no users to rank for
         if not any(table.num_rows for table in tables.values()):
             return
         about: dict[str, Any] = {"id": uuid.uuid4().hex, "recsys": __version__}

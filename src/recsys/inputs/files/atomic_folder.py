@@ -1,7 +1,7 @@
-"""Writing a folder that appears whole or not at all: made under a hidden name beside its place, then renamed.
+"""Write a folder that appears whole or not at all: made under a hidden name next to its place, then renamed.
 
 The process that writes it holds a lock on the hidden folder. If that process is killed, the lock goes with
-it, and whoever writes to the same place next removes what was left.
+it, and the next writer to the same place removes what was left.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class HiddenFolder:
                     self.path.mkdir()
                     if self._locked():
                         break
-                except BaseException:  # also Ctrl-C: nobody has this object yet, so nobody else can remove it
+                except BaseException:  # also Ctrl-C: no caller has this object yet, so none can remove it
                     self.remove()
                     raise
                 self.remove()
@@ -57,7 +57,7 @@ class HiddenFolder:
             self._lock = lock_folder(self.path)
         except (BlockingIOError, FileNotFoundError):
             return False
-        except (ImportError, OSError):  # no such locks here, so nobody will think it abandoned
+        except (ImportError, OSError):  # no such locks here, so it will not be taken for abandoned
             self._lock = None
         return self.path.is_dir()
 

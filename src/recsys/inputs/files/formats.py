@@ -1,6 +1,6 @@
 """The bytes of a file, and what is known about the formats they can be in.
 
-A format is one row, beside the functions that read it: detection, reading, writing, the command's help and
+A format is one row, next to the functions that read it: detection, reading, writing, the command's help and
 the documentation all read `FORMATS`. The modules of the built-in formats register when `reader` is imported;
 take the complete registry from `recsys.files`.
 
@@ -168,7 +168,7 @@ class Format:
     Args:
         name: what `format=` and `--format` call it.
         read: its lists or interactions, of one file or of several (`FileContent.parts`).
-        read_whole: a pandas table of all columns, and {role: column}; None if it is no table.
+        read_whole: a pandas table of all columns, and {role: column}; None if it is not a table.
         write: the bytes of a narwhals frame, for a file of this name; None if it is not written.
         suffixes: endings of file names; files are written with the first. Formats may share an ending: then
             `recognises` decides.
@@ -214,13 +214,13 @@ def open_file(path: str | os.PathLike[str]) -> FileContent:
     A glob or a folder becomes one content with a part for each of its files.
     """
     if not isinstance(path, str | os.PathLike):
-        raise FileError(f"{type(path).__name__} is no path.", hint="Pass the path of a file as text.")
+        raise FileError(f"{type(path).__name__} is not a path.", hint="Pass the path of a file as text.")
     if str(path) == "-":
         source = FileContent("<stdin>", None)
     else:
         file = Path(path)
         if len(str(path)) > LONGEST_PATH:
-            raise FileError(f"{path} is no file: its name is too long.", hint="Check the path.")
+            raise FileError(f"{path} is not a file: its name is too long.", hint="Check the path.")
         if _ADDRESS.match(str(path)):
             raise FileError(
                 f"{path} is an address, and only files on this machine are read.",

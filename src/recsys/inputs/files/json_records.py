@@ -52,11 +52,15 @@ def _read_whole(source: FileContent, options: ReadOptions, *, lines: bool) -> tu
     """Rows of JSON objects as a table with every column."""
     name, rows = source.name, _parse(source, options, lines=lines)
     if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
-        raise FileError(f"{name} is no table.", hint="A table in JSON is a list of objects, or one per line.")
+        raise FileError(
+            f"{name} is not a table.", hint="A table in JSON is a list of objects, or one per line."
+        )
 
     def cell(value: Any) -> str:
         if isinstance(value, list | dict):
-            raise FileError(f"{name}: {value!r} is no cell of a table.", hint="Give every row plain values.")
+            raise FileError(
+                f"{name}: {value!r} is not a cell of a table.", hint="Give every row plain values."
+            )
         return "" if value is None else str(value)
 
     def pick(names: Sequence[str]) -> list[Any]:
@@ -136,7 +140,9 @@ def _parser(name: str) -> Callable[[str, str], Any]:
         location[0] = where
         try:
             value = decoder.decode(text)
-            if "\\u" in text:  # half of a pair of surrogates is no letter, and no id could be written again
+            if (
+                "\\u" in text
+            ):  # half of a pair of surrogates is not a letter, and no id could be written again
                 json.dumps(value, ensure_ascii=False).encode()
         except json.JSONDecodeError as error:
             place = where or f", line {error.lineno}"
@@ -177,7 +183,9 @@ def _users_to_dict(entries: Iterable[tuple[Any, Any]], ids: str | None, name: st
     for user, entry in entries:
         key = _convert_id(user, ids)
         if isinstance(key, list | dict) or key in by_user:
-            raise FileError(f"{name}: the user {user!r} occurs twice, or is no id.", hint="Merge the two.")
+            raise FileError(
+                f"{name}: the user {user!r} occurs twice, or is not an id.", hint="Merge the two."
+            )
         if isinstance(entry, dict):
             by_user[key] = dict(zip(_convert_ids(list(entry), ids), entry.values(), strict=True))
             if len(by_user[key]) < len(entry):

@@ -38,7 +38,7 @@ def read_arrays(path: str | Path) -> dict[str, Array]:
     """
     file = Path(path)
     if len(str(path)) > LONGEST_PATH:
-        raise FileError(f"{path} is no file: its name is too long.", hint="Check the path.")
+        raise FileError(f"{path} is not a file: its name is too long.", hint="Check the path.")
     if file.is_dir():
         raise FileError(f"{file} is a folder.", hint="Name one file of matrices.")
     if not file.is_file():
@@ -50,7 +50,9 @@ def read_arrays(path: str | Path) -> dict[str, Array]:
         return _read_torch(file)
     if suffix in (".npy", ".npz"):
         return _read_numpy(file)
-    raise FileError(f"{file} is no file of matrices.", hint=f"Its name ends in one of {', '.join(SUFFIXES)}.")
+    raise FileError(
+        f"{file} is not a file of matrices.", hint=f"Its name ends in one of {', '.join(SUFFIXES)}."
+    )
 
 
 def read_facts(folder: str | Path, stems: Collection[str] | None = None) -> dict[str, Any]:
@@ -162,7 +164,7 @@ def _read_torch(file: Path) -> dict[str, Array]:
                 array = tensor.float().numpy()
             arrays[str(name)] = _check_values(array, file, str(name))
         elif isinstance(value, list | tuple) and value and all(type(entry) in (int, str) for entry in value):
-            arrays[str(name)] = np.array(value)  # ids beside a matrix
+            arrays[str(name)] = np.array(value)  # ids stored with a matrix
     return arrays
 
 

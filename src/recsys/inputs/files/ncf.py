@@ -1,6 +1,6 @@
 r"""Test sets in the format of the NCF paper: one positive per case, and the negatives it is ranked among.
 
-There are two layouts, told apart by content: the authors' own (`user\titem\trating\ttime`, and
+There are two layouts, distinguished by content: the authors' own (`user\titem\trating\ttime`, and
 `(user,item)\tnegative\tnegative…`) and tables with a header, whose negatives are a list in one cell,
 columns of their own, or one per row. Users and items are whole numbers.
 """

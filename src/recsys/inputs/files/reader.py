@@ -174,7 +174,7 @@ def write_table(path: str | os.PathLike[str], data: Any) -> None:
 
     Raises:
         UnknownNameError: no format that is written has this ending.
-        FileError: `data` is no table, or holds what the format has no way to write.
+        FileError: `data` is not a table, or holds what the format has no way to write.
 
     >>> import tempfile, recsys
     >>> path = Path(tempfile.mkdtemp()) / "lists.run"
@@ -195,5 +195,7 @@ def write_table(path: str | os.PathLike[str], data: Any) -> None:
         raise UnknownNameError("ending of a table's file", target.suffix, writers)
     frame = as_frame(data)
     if frame is None:
-        raise FileError(f"{type(data).__name__} is no table.", hint="Pass a pandas, polars or Arrow table.")
+        raise FileError(
+            f"{type(data).__name__} is not a table.", hint="Pass a pandas, polars or Arrow table."
+        )
     write_bytes(target, writers[target.suffix.lower()](frame, target.name))

@@ -169,7 +169,7 @@ def split_table(
 ) -> TextTable:
     """A table with a header line (csv, tsv, inter), or one whose columns `header` names (ratings).
 
-    `skip_first`: the first line shows how the others are split, and is none of the rows.
+    `skip_first`: the first line shows how the others are split, and does not count as a row.
     """
     if header is not None:
         data = data.replace(b"::", _DOUBLE_COLON) if b"::" in data[: data.find(b"\n") + 1 or None] else data

@@ -145,7 +145,7 @@ def exponent_of(largest: float) -> int:
 
 
 def scale_down(torch: Any, values: Any, exponents: Any) -> Any:
-    """Values * 2^-exponents, in two steps, since 2^1074 is no float64."""
+    """Values * 2^-exponents, in two steps, since float64 cannot hold 2^1074."""
     half = torch.div(exponents, 2, rounding_mode="floor")
     return values * power_of_two(torch, -half) * power_of_two(torch, half - exponents)
 

@@ -23,7 +23,7 @@ class BestLists {
   // A buffer with more entries than this has no room for another panel.
   std::int32_t room() const { return room_; }
   void on_full(Row& row);
-  // Raises the cut and drops what lies too far below it.
+  // Raises the cut and drops what is too far below it.
   void trim(Row& row) const;
   // The k best of the entries and of the truth items, which the sweep passed over, by exact scores.
   void write(Row row, const TruthCounts& counts);

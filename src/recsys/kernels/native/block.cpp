@@ -57,7 +57,7 @@ void Block::begin(std::int64_t first, std::int64_t stop) {
                      [&](std::int64_t a, std::int64_t b) { return asked.truth.size(a) < asked.truth.size(b); });
   for (std::int64_t slot = 0; slot < n; ++slot) {
     Row& row = rows_[slot];
-    // The order of the cases is not that of memory, so nobody fetches ahead unasked.
+    // The order of the cases is not that of memory, so the processor does not fetch ahead by itself.
     if (slot + 1 < n) asked.users.fetch(ids[slot + 1]);
     row.slot = static_cast<std::int32_t>(slot);
     lists_.attach(row);
@@ -87,7 +87,7 @@ void Block::set_tiles(std::int64_t n_tiles) {
   std::iota(tiles_.begin(), tiles_.end(), 0);
 }
 
-// Tiles of users lie factor by factor.
+// Tiles of users are stored factor by factor.
 float* Block::factors_of(std::vector<float>& packed, std::int64_t row) const {
   const std::int64_t in_tile = cases_.level.rows;
   return packed.data() + row / in_tile * in_tile * cases_.n_terms + row % in_tile;
@@ -137,14 +137,14 @@ void Block::sweep(const Cancel& cancel) {
   }
 }
 
-// Now and then: raise cuts, drop what is settled. False once nothing is left to do.
+// Now and then: raise cuts, drop finished rows. False once nothing is left to do.
 bool Block::review(std::int64_t panel) {
   const std::int64_t in_tile = cases_.level.rows;
   std::size_t kept = 0;
   std::int64_t n_open = 0;
   for (const std::int32_t t : tiles_) {
     std::int64_t open = 0;
-    for (std::int64_t r = 0; r < in_tile; ++r) open += !settled(rows_[t * in_tile + r], panel);
+    for (std::int64_t r = 0; r < in_tile; ++r) open += !is_final(rows_[t * in_tile + r], panel);
     n_open += open;
     if (open) tiles_[kept++] = t;
   }
@@ -157,7 +157,7 @@ bool Block::review(std::int64_t panel) {
 }
 
 // Whether no item from this panel on can change the answers for the row.
-bool Block::settled(Row& row, std::int64_t panel) {
+bool Block::is_final(Row& row, std::int64_t panel) {
   if (row.slot < 0) return true;
   const Case& c = cases_.of(row);
   if (c.closed) return true;
@@ -176,7 +176,7 @@ void Block::regroup(std::int64_t panel) {
   const double half = cases_.catalogue.norm_from((panel + cases_.catalogue.n_panels()) / 2);
   for (const std::int32_t t : tiles_)
     for (std::int64_t i = t * in_tile; i < (t + 1) * in_tile; ++i) {
-      if (settled(rows_[i], panel)) continue;
+      if (is_final(rows_[i], panel)) continue;
       // The norm below which items cannot matter to this row; only speed depends on it.
       const Case& c = cases_.of(rows_[i]);
       const double cut = cases_.asked.k ? static_cast<double>(c.cut) : std::numeric_limits<double>::infinity();

@@ -31,7 +31,7 @@ class Block {
 
   void sweep(const Cancel& cancel);
   bool review(std::int64_t panel);
-  bool settled(Row& row, std::int64_t panel);
+  bool is_final(Row& row, std::int64_t panel);
   void regroup(std::int64_t panel);
   void finish_closed(const Cancel& cancel);
 
@@ -41,7 +41,7 @@ class Block {
   // Rows share tiles of level.rows places; finished_ holds those that have left theirs.
   std::vector<Row> rows_, finished_;
   std::vector<float> packed_;
-  std::vector<std::int32_t> tiles_;  // those that are not settled
+  std::vector<std::int32_t> tiles_;  // those with rows that are not final
   bool grouped_ = false;
 };
 

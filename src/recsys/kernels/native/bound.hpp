@@ -56,7 +56,7 @@ inline double power_of_two(int exponent) {
   return value;
 }
 
-// Multiplies by 2^-exponent in two steps, since 2^1074 is no float64.
+// Multiplies by 2^-exponent in two steps, since a double cannot hold 2^1074.
 struct Scale {
   explicit Scale(int exponent) : first(power_of_two(-exponent / 2)), second(power_of_two(-exponent - -exponent / 2)) {}
   double operator()(double value) const { return value * first * second; }

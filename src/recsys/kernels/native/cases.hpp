@@ -39,7 +39,7 @@ struct Answers {
 // The list of excluded positions of a row without any.
 inline constexpr std::int32_t kNoneExcluded = INT32_MAX;
 
-// What is known of one case of the block, beside its Row.
+// What is known of one case of the block, in addition to its Row.
 struct Case {
   std::int64_t id;
   double norm;   // of the scaled user, rounded up, at least 1
@@ -77,7 +77,7 @@ struct Cases {
   const std::int64_t n_terms, most_rescored;
 
   std::vector<Case> all;
-  std::vector<std::int32_t> excluded;  // by case: positions that are no candidates, and kNoneExcluded
+  std::vector<std::int32_t> excluded;  // by case: excluded positions, and kNoneExcluded
   Zone zone{};                         // the part of the catalogue that is visited now
   std::vector<double> user, scores;    // one user at a time, whose id is user_in_hand
   std::vector<std::int32_t> wanted;

@@ -1,4 +1,4 @@
-// A row is copied with what is no candidate set to -inf; then judged items are compared with it piece by piece,
+// A row is copied with all but its candidates set to -inf; then judged items are compared with it piece by piece,
 // while a piece is in the cache, and the list takes only from pieces that reach its worst entry.
 #include "dense.hpp"
 

@@ -1,4 +1,4 @@
-// Rows of given scores: the k best of each, and how many stand above and level with its judged items.
+// Rows of given scores: the k best of each, and how many are above and level with its judged items.
 #pragma once
 
 #include <cstdint>

@@ -25,7 +25,7 @@ std::int64_t masked(const T* RECSYS_RESTRICT scores, const std::uint8_t* RECSYS_
   std::int64_t n_candidates = 0;
   for (std::int64_t i = 0; i < n; ++i) n_candidates += candidate[i] != 0;
   for (std::int64_t i = 0; i < n; ++i) out[i] = candidate[i] ? scores[i] : -std::numeric_limits<T>::infinity();
-  // What is no candidate is not finite now: as many finite numbers as candidates, or one of theirs is odd.
+  // What is not a candidate is not finite now: as many finite numbers as candidates, or one of theirs is odd.
   typename Counter<T>::Type n_finite = 0;
   for (std::int64_t i = 0; i < n; ++i)
     n_finite += (out[i] >= std::numeric_limits<T>::lowest()) & (out[i] <= std::numeric_limits<T>::max());

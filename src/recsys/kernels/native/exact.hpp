@@ -53,7 +53,7 @@ class Best {
   std::vector<Entry> heap_;
 };
 
-// Counts candidates for truth items that ascend by score and, where equal, stand in list order. The time for
+// Counts candidates for truth items that ascend by score and, where equal, are in list order. The time for
 // a candidate grows with the logarithm of their number.
 class Tally {
  public:

@@ -21,7 +21,7 @@ struct Row {
   float length;    // of the scaled user: length * doubts[lane] bounds the error of a fast score
   std::int32_t n;  // entries in the buffer
   std::int32_t n_truth;
-  const std::int32_t* excluded;  // next position that is no candidate; INT32_MAX ends the list
+  const std::int32_t* excluded;  // next excluded position; INT32_MAX ends the list
   float* low;                    // buffer: lower bounds of exact scores
   std::int32_t* at;              // buffer: positions
   Threshold* truth;              // ascending

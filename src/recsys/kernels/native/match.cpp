@@ -22,7 +22,7 @@ constexpr std::uint32_t kSpread = 0x9E3779B1u;
 struct Slot {
   std::uint32_t stamp;
   std::int32_t item;
-  std::int64_t truth;  // where the item stands in the truth, -1 for an entry that is not judged
+  std::int64_t truth;  // the position of the item in the truth, -1 for an entry that is not judged
   bool listed;
 };
 

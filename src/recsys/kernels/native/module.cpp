@@ -144,7 +144,7 @@ struct Fresh {
   nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu> view;
 };
 
-// The columns of a ScanResult: lists have k places per case, and their lengths stand where Python puts the indptr.
+// The columns of a ScanResult: lists have k places per case, and their lengths are where Python puts the indptr.
 struct Results {
   Results(std::int64_t n_cases, std::int64_t k, std::int64_t n_truth)
       : lengths(n_cases),
@@ -586,7 +586,7 @@ std::vector<std::string> level_names() {
   return names;
 }
 
-// Arrays are taken as they are or not at all: a conversion would be a copy nobody asked for.
+// Arrays are taken as they are or not at all: a conversion would be a copy that the caller did not ask for.
 auto array(const char* name) { return nb::arg(name).noconvert(); }
 
 template <class T>

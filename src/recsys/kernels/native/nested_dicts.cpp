@@ -20,7 +20,7 @@ constexpr double kLargestFloat = std::numeric_limits<float>::max();
 constexpr std::size_t kFewScores = 32;  // places among so few are counted
 constexpr std::size_t kManyCases = 4096;
 
-// glibc gives memory back to the kernel once more lies free than twice the largest block it was handed back, and the
+// glibc gives memory back to the kernel once more is free than twice the largest block it was handed back, and the
 // next call waits for every page of it again. It is handed back a block as large as what such calls take.
 void keep_pages(std::size_t n_cases) {
   constexpr std::size_t kBytesOfCase = 1024, kMost = std::size_t{24} * 1024 * 1024;

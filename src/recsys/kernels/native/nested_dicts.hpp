@@ -1,4 +1,4 @@
-// Two nested dicts of text, {case: {item: number}}: where the judged items stand among the scores of their case.
+// Two nested dicts of text, {case: {item: number}}: the ranks of the judged items among the scores of their case.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -29,7 +29,7 @@ class Held {
   void reserve(std::size_t n) { objects_.reserve(n); }
   const std::vector<PyObject*>& objects() const { return objects_; }
 
-  // Whoever calls it has the references from then on.
+  // The caller owns the references from then on.
   std::vector<PyObject*> release() { return std::exchange(objects_, {}); }
 
  private:
@@ -77,8 +77,8 @@ struct WalkOptions {
   bool float32 = false;  // scores are rounded to 32 bits
 };
 
-// False if anything is not plain: an id that is no str or no valid one, a number that is not finite, a whole one from
-// 2^53 on, an entry that is no dict. The global lock is held and no Python code runs, so nothing changes meanwhile.
+// False if anything is not plain: an id that is not a str or not a valid one, a number that is not finite, a whole one
+// from 2^53 on, an entry that is not a dict. The global lock is held and no Python code runs, so nothing changes.
 bool walk_dicts(PyObject* run, PyObject* truth, const KnownTypes& types, const WalkOptions& options, DictWalk& walk);
 
 struct Judgement {

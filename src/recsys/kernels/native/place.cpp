@@ -1,4 +1,4 @@
-// One pass where rows stand grouped by ascending case, a counting sort otherwise: each row is then written
+// One pass where rows are grouped by ascending case, a counting sort otherwise: each row is then written
 // once, straight to its place. Nothing is reported but that the quick way does not apply.
 #include "place.hpp"
 
@@ -41,7 +41,7 @@ std::int32_t highest_of(const std::int32_t* items, std::int64_t n) {
   return highest;
 }
 
-// The rows as they stand.
+// The rows in their own order.
 class Grouped {
  public:
   Grouped(const RowTable& table, Placed& placed) : table_(table), placed_(placed) {}
@@ -138,7 +138,7 @@ class Scatter {
 
   bool usable() const { return usable_; }
 
-  // False where two rows want one place, or a place lies beyond the case's last.
+  // False where two rows want one place, or a place is beyond the case's last.
   bool by_rank(std::int32_t* out) const {
     if (in_rank_order(out)) return true;
     std::fill(out, out + table_.n, -1);
@@ -183,7 +183,7 @@ class Scatter {
   }
 
  private:
-  // False unless the rows of every case stand together, from rank 1 on.
+  // False unless the rows of every case are together, from rank 1 on.
   bool in_rank_order(std::int32_t* out) const {
     for (std::int64_t i = 0, stop = 0; i < table_.n; i = stop) {
       stop = end_of_run(i);

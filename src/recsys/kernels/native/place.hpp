@@ -15,7 +15,7 @@ struct Placed {
 };
 
 // Items go to `out`, n of them. Done only if items lie in [0, limit), ranks of every case are 1, 2, 3, … in
-// some order, ascending items do not repeat, and cases stand in ascending groups or span less than `limit`.
+// some order, ascending items do not repeat, and cases are in ascending groups or span less than `limit`.
 Placed place(const RowTable& table, Order order, std::int64_t limit, const Level& level, std::int32_t* out);
 
 // The same of codes.

@@ -1,4 +1,4 @@
-// What a comparison of neighbouring rows of a table tells, where they may stand in order already.
+// What a comparison of neighbouring rows of a table tells, where they may already be in order.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct RowTable {
 };
 
 struct RowFacts {
-  std::uint64_t falls = 0;   // a case stands before a smaller one
+  std::uint64_t falls = 0;   // a case comes before a smaller one
   std::uint64_t off = 0;     // a row is not in the wanted order after the one before it
   std::uint64_t bits = 0;    // of all items
   std::int32_t highest = 0;  // item, where bits are those of whole numbers below 2^31

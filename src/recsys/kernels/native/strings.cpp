@@ -69,7 +69,7 @@ bool equal(Text a, Text b) { return a.size == b.size && (a.size == 0 || std::mem
 
 bool before(Text a, Text b) {
   const std::uint32_t shared = std::min(a.size, b.size);
-  const int order = shared ? std::memcmp(a.begin, b.begin, shared) : 0;  // what is empty may lie nowhere
+  const int order = shared ? std::memcmp(a.begin, b.begin, shared) : 0;  // an empty text may have no address
   return order ? order < 0 : a.size < b.size;
 }
 
@@ -131,8 +131,8 @@ std::int32_t Coder::find(Text text, const Slot& wanted, std::uint64_t hash, std:
       if (2 * firsts_.size() > slots_.size()) grow();
       return code;
     }
-    const bool alike = slot.key == wanted.key && slot.size == wanted.size;
-    if (alike && (wanted.size <= kShort || equal(texts_[slot.code], text))) return slot.code;
+    const bool same_start = slot.key == wanted.key && slot.size == wanted.size;
+    if (same_start && (wanted.size <= kShort || equal(texts_[slot.code], text))) return slot.code;
   }
 }
 

@@ -41,7 +41,7 @@ class SortedTexts {
 };
 
 // Gives each different string a number on first sight, and sorts them at the end. It keeps a copy of each, so that
-// those it compares with lie close together.
+// those it compares with are close together.
 class Coder {
  public:
   static constexpr int kBatch = 64;
@@ -51,7 +51,7 @@ class Coder {
     codes_.reserve(n_rows);
   }
 
-  // The next rows, up to kBatch of them; up to `end` memory can be read, if they lie before it.
+  // The next rows, up to kBatch of them; up to `end` memory can be read, if they come before it.
   void add(const Text* texts, int n, std::uintptr_t end = 0);
 
   // Codes by UTF-8 bytes, which is the order of code points; afterwards all below are in that order too.

@@ -91,7 +91,7 @@ void TruthCounts::count_among(const Case& c) {
 
 void TruthCounts::set_thresholds() {
   thresholds_.resize(judged_.size());
-  // Adding 0 turns -0, which a tiny negative score rounds to, into +0: differences are told by their sign.
+  // Adding 0 turns -0, which a tiny negative score rounds to, into +0: the sign of a difference decides.
   for (std::size_t i = 0; i < judged_.size(); ++i) {
     thresholds_[i].score = static_cast<float>(judged_[i].scaled) + 0.0f;
     thresholds_[i].above = 0;

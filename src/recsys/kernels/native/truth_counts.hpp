@@ -31,7 +31,7 @@ class TruthCounts {
   void count_among(const Case& c);
   void write(const Case& c) const;
   const Judged* of(const Case& c) const { return judged_.data() + c.first_judged; }
-  // take(entry) for the truth items of a case that are candidates, each once: equal ones stand side by side.
+  // take(entry) for the truth items of a case that are candidates, each once: equal ones are side by side.
   template <class Take>
   void each(const Case& c, const Take& take) const {
     const Judged* const first = of(c);

@@ -157,7 +157,7 @@ class BlockedScan:
         above, tied, ahead = (np.zeros(indptr[-1], np.int64) for _ in range(3))
         truth_scores, n_candidates = np.zeros(indptr[-1]), np.zeros(len(user_rows), np.int64)
         most_places = len(user_rows) * min(self.k or 0, len(self.items.matrix))
-        # Pages that nothing is written to are no memory yet.
+        # Pages that nothing is written to do not take memory yet.
         list_items, list_scores = np.empty(most_places, np.int32), np.empty(most_places)
         list_indptr = np.zeros(len(user_rows) + 1, np.int64)
         bounds = list(self._block_bounds(indptr, n_seen))

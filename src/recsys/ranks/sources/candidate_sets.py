@@ -151,7 +151,7 @@ class Candidates:
         for what, rows in (("user", self.users), ("positive", self.items), ("negative", self.negatives)):
             if rows.min(initial=0) < 0:
                 raise InputError(
-                    f"the {what} {rows.min()} of the test set is no row of a model: rows count from 0.",
+                    f"the {what} {rows.min()} of the test set is not a row of a model: rows count from 0.",
                     hint="If it only fills up a matrix, pass one list of negatives per case instead.",
                 )
         ends = self.indptr[1:] + np.arange(1, len(self) + 1)
@@ -252,7 +252,7 @@ class Candidates:
                     f"the score of user {int(self.users[case[at]])} and item {int(items[at])} "
                     f"is {scores[at]}.",
                     table="scores",
-                    hint="Scores are finite; -inf marks an item that is no candidate.",
+                    hint="Scores are finite; -inf marks an item that is not a candidate.",
                 )
         candidate = negative_scores > -np.inf
         if self.width is not None:

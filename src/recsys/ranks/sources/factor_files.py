@@ -1,6 +1,6 @@
 """Two matrices that others wrote: a file, or a folder, with the factors of users and of items by their names.
 
-They are easily exchanged, so the row counts are checked against the metadata beside them.
+They are easily exchanged, so the row counts are checked against the metadata next to them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class FactorPair(NamedTuple):
 
 
 def find_factors(source: Path, name: str | None = None) -> tuple[FactorPair, dict[str, Array]]:
-    """The two matrices in a file or a folder, and every array beside them, such as the ids of their rows."""
+    """The two matrices in a file or a folder, and every array next to them, such as the ids of their rows."""
     files = [source]
     if os.path.isdir(source):  # noqa: PTH112 - False where a name is too long
         files = sorted(file for file in source.iterdir() if file.suffix.lower() in SUFFIXES)
@@ -62,7 +62,7 @@ def in_order(
 
     Args:
         pair: the matrices.
-        source: the file or folder they are from; JSON beside them may hold the numbers.
+        source: the file or folder they are from; JSON next to them may hold the numbers.
         n_users: how many users there are.
         n_items: how many items there are.
         needs: interactions whose user and item numbers must have a row.
@@ -102,7 +102,7 @@ def pick_matrix(arrays: Mapping[str, Array], what: str, source: Path, name: str 
         for key, model in model_by_key.items()
         if name is None or (model == name if exact else key.startswith(name))
     ]
-    if len(keys) > 1:  # ids may be stored beside the matrices
+    if len(keys) > 1:  # ids may be stored next to the matrices
         keys = [key for key in keys if arrays[key].ndim == 2] or keys
     if len(keys) == 1:
         return arrays[keys[0]]

@@ -190,11 +190,11 @@ def read_factors(
             or user_factors.
         items: a file with one row of factors per item; it may be the same.
         user_ids: a file with the id of each row of users: one per line, or a .npy. By default the array
-            `user_ids` beside the matrix; row numbers where there is none.
+            `user_ids` next to the matrix; row numbers where there is none.
         item_ids: the same for the rows of items.
         ids: the type of ids, as in read_file: "str" for text, row numbers included; "int" for whole numbers;
             "auto" for the type that the file has, text or numbers. By default ids of files are text, ids
-            beside a matrix stay as they are, and row numbers are numbers.
+            next to a matrix stay as they are, and row numbers are numbers.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -208,7 +208,8 @@ def read_factors(
     for file in (users, items, *(f for f in (user_ids, item_ids) if f is not None)):
         if not isinstance(file, str | os.PathLike):
             raise FileError(
-                f"a {type(file).__name__} is no path of a file.", hint="recsys.Factors(U, V) takes matrices."
+                f"a {type(file).__name__} is not the path of a file.",
+                hint="recsys.Factors(U, V) takes matrices.",
             )
     arrays = [read_arrays(Path(file)) for file in (users, items)]
     matrices: list[Array] = []

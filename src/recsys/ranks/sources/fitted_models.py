@@ -280,7 +280,8 @@ def _move_model(stack: ExitStack, model: Any, device: Any, torch: Any) -> Any:
     except (RuntimeError, TypeError, ValueError, OverflowError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(
-            f"device={device!r} is no device of torch ({reason}).", hint='Use "cpu", "cuda" or leave it out.'
+            f"device={device!r} is not a device of torch ({reason}).",
+            hint='Use "cpu", "cuda" or leave it out.',
         ) from None
     if target.type != "cpu" and target.index is None and target.type in {h.type for h in devices}:
         target = next(h for h in devices if h.type == target.type)

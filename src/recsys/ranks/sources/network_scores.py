@@ -26,7 +26,7 @@ def network_factors(kind: str, weights: Mapping[str, Array]) -> tuple[Array, Arr
     """User and item factors whose products are the scores of a network of FACTOR_NETWORKS.
 
     The weights of a GMF's output are multiplied into the users, and its bias is one more column; the biases
-    of a BiasedMF are two: the user's beside a 1, and a 1 beside the item's.
+    of a BiasedMF are two: the user's next to a 1, and a 1 next to the item's.
     """
     users, items = weights["users.weight"], weights["items.weight"]
     one = np.ones((len(items), 1), dtype=items.dtype)

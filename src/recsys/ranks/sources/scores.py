@@ -1,6 +1,6 @@
 """Scores computed by a model: a users x items matrix, or a function that returns blocks of rows.
 
-Scores are compared unchanged. -inf marks an item that is no candidate; +inf and NaN are errors.
+Scores are compared unchanged. -inf marks an item that is not a candidate; +inf and NaN are errors.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Scores(UsersByItems):
 
     @cached_property
     def rules_out(self) -> bool:
-        """Whether some score is -inf, so that the matrix itself says which items are no candidates."""
+        """Whether some score is -inf, so that the matrix itself excludes candidates."""
         return self.matrix is not None and bool(self.matrix.min(initial=0) == -np.inf)
 
     def judge(self, truth: Interactions, options: RankingOptions) -> CountedTruth:
@@ -172,7 +172,7 @@ class Scores(UsersByItems):
                 f"the score of user {user!r} and item {item!r} is {scores[row, column]}.",
                 table="scores",
                 column="score",
-                hint="Scores are finite; -inf marks an item that is no candidate.",
+                hint="Scores are finite; -inf marks an item that is not a candidate.",
             )
         return scores
 

@@ -140,7 +140,7 @@ class IdRows:
         return np.where(codes >= 0, row_of_code[codes], unknown)
 
     def check_ids(self, ids: Ids, *, table: str, codes: Codes | None = None) -> None:
-        """Raise an error if ids of rows are their numbers and an id of a table is none of these.
+        """Raise an error if ids of rows are their numbers and an id of a table is not one of these.
 
         Args:
             ids: the ids of the table, ascending.
@@ -264,14 +264,14 @@ class UsersByItems:
     def for_any_user(self, row: int = 0) -> Self:
         """The same model, which ranks for users without a row as for this row."""
         if not 0 <= row < self.user_rows.size or not self.user_rows.named:
-            raise InputError(f"row {row} is none of the {self.user_rows.size:,} rows of users with ids.")
+            raise InputError(f"row {row} is not one of the {self.user_rows.size:,} rows of users with ids.")
         out = copy(self)
         out.user_rows = copy(self.user_rows)
         out.user_rows.others = row
         return out
 
     def check_ids(self, data: Interactions | Lists, table: str, *, users: bool = True) -> None:
-        """Raise an error if data name a user or an item that is no row of a model without ids.
+        """Raise an error if data name a user or an item that is not a row of a model without ids.
 
         The rows and columns of a matrix have no ids but their numbers: it must not be larger than such a
         model, nor as large as a model whose ids are other numbers.
@@ -356,7 +356,7 @@ class UsersByItems:
     def candidate_rows(
         self, options: RankingOptions, cases: Ids
     ) -> tuple[Csr | None, Csr | None, Bool | None]:
-        """The items each case has seen, those it may be recommended, and which nobody may be recommended."""
+        """The items each case has seen, those it may be recommended, and which no case may be recommended."""
         return *self.rows_of_cases(options, cases), self.excluded_rows(options)
 
     def rows_of_cases(self, options: RankingOptions, cases: Ids) -> tuple[Csr | None, Csr | None]:
@@ -370,7 +370,7 @@ class UsersByItems:
         return per_case[0], per_case[1]
 
     def excluded_rows(self, options: RankingOptions) -> Bool | None:
-        """Which items nobody may be recommended."""
+        """Which items no case may be recommended."""
         if options.exclude is None:
             return None
         values = ids_to_array(options.exclude, table="exclude", column="item")

@@ -45,7 +45,7 @@ def is_model_file(path: str | os.PathLike[str]) -> bool:
                 return f"{_DESCRIPTION}.npy" in archive.namelist()
         return file.suffix.lower() == ".safetensors" and _DESCRIPTION in _safetensors_metadata(file)
     except (OSError, ValueError, RecursionError, NotImplementedError, zipfile.BadZipFile):
-        return False  # whoever reads the file says what is wrong with it
+        return False  # reading the file raises what is wrong with it
 
 
 def write_model_file(
@@ -118,7 +118,7 @@ def save_source(path: str | os.PathLike[str], source: Any, about: Mapping[str, A
     elif isinstance(source, Scores) and source.matrix is not None:
         kind, arrays = "scores", {"scores": source.matrix}
     else:
-        problem = f"a {type(source).__name__} is no model that can be kept in a file"
+        problem = f"a {type(source).__name__} is not a model that can be kept in a file"
         if isinstance(source, Scores):
             problem = "a function of scores cannot be kept in a file"
         raise InputError(
@@ -146,7 +146,7 @@ def load_model(
 
     Its attribute `about` is what `describe_model` reads: how it was trained, and on which data. Matrices of
     others are found by their names, such as U and V or user_factors and item_factors, and the ids of their
-    rows are arrays user_ids and item_ids beside them; without those, rows are numbers.
+    rows are arrays user_ids and item_ids next to them; without those, rows are numbers.
 
     Args:
         path: .npz or .safetensors; of matrices also .pt, or a folder such as one of als_U.npy and als_V.npy.
@@ -182,7 +182,7 @@ def load_model(
 
 
 def _load_factors(file: Path, ids: IdKind | None, given: Mapping[str, Iterable[Any] | None]) -> Factors:
-    """Two matrices that others wrote, with the ids that are given or beside them."""
+    """Two matrices that others wrote, with the ids that are given or stored with them."""
     pair, arrays = find_factors(file)
     _refuse_empty(arrays, file)
     names = {
@@ -241,7 +241,7 @@ def _read_model_file(file: Path) -> tuple[dict[str, Array], dict[str, Any]]:
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         found = ", ".join(sorted(arrays)[:5]) or "nothing"
         raise FileError(
-            f"{file.name} is no model file: it holds {found}.",
+            f"{file.name} is not a model file: it holds {found}.",
             hint=f"{_WRITTEN_BY} Factors are read by recsys.read_factors(U, V) or evaluate --factors U V.",
         ) from error
     try:
@@ -249,7 +249,7 @@ def _read_model_file(file: Path) -> tuple[dict[str, Array], dict[str, Any]]:
         version = description["format"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise FileError(
-            f"{file.name} is no model file: its description cannot be read ({error}).", hint=_WRITTEN_BY
+            f"{file.name} is not a model file: its description cannot be read ({error}).", hint=_WRITTEN_BY
         ) from error
     if version != _FORMAT:
         raise FileError(
