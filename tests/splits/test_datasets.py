@@ -205,7 +205,7 @@ def test_a_written_table_is_read_again_as_it_was(tmp_path, ending):
 def test_a_table_that_is_none(tmp_path):
     with pytest.raises(UnknownNameError, match=r"ending of a table's file '\.xlsx'"):
         write_table(tmp_path / "t.xlsx", pd.DataFrame({"a": [1]}))
-    with pytest.raises(FileError, match="no table"):
+    with pytest.raises(FileError, match="not a table"):
         write_table(tmp_path / "t.csv", 3)
     (tmp_path / "twice.csv").write_text("user,item,item\n1,2,3\n")
     with pytest.raises(FileError, match="occurs twice"):

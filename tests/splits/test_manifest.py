@@ -215,11 +215,11 @@ def test_parts_are_saved_with_their_manifest(tmp_path, table, kind):
 def test_nothing_is_left_of_a_folder_that_cannot_be_written(tmp_path, table):
     with pytest.raises(RecsysError):
         splits.save(splits.leave_last(table), tmp_path / "out", ending=".xlsx")
-    with pytest.raises(FileError, match="no table"):
+    with pytest.raises(FileError, match="not a table"):
         splits.save(splits.leave_last({"ann": ["a", "b"]}), tmp_path / "out")
     with pytest.raises(FileError, match="no folder"):
         splits.save(splits.leave_last(table), tmp_path / "no" / "out")
-    with pytest.raises(FileError, match="no table of 500 rows"):
+    with pytest.raises(FileError, match="not a table of 500 rows"):
         splits.save(splits.leave_last(table), tmp_path / "out", rows=table.iloc[1:])
     assert list(tmp_path.iterdir()) == []
 

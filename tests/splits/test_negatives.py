@@ -128,7 +128,7 @@ def test_every_container_and_form():
     assert drawn.matrix.shape == (4, 3)
     assert drawn.to_frame().groupby("user_id").size().tolist() == [3] * 4
     ragged = negatives.sample({1: {0, 1}, 2: {0}}, 2, catalogue=range(3), too_few="fewer")
-    with pytest.raises(InputError, match="no matrix"):
+    with pytest.raises(InputError, match="not a matrix"):
         _ = ragged.matrix
     items_not_drawn = negatives.sample({1: {0, 9}}, 3, catalogue=[2, 3, 4])
     assert set(items_not_drawn.matrix[0].tolist()) == {2, 3, 4}
