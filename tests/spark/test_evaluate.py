@@ -261,7 +261,12 @@ def test_what_cannot_be_asked_is_refused_before_the_job(spark, monkeypatch):
             (lists.selectExpr("double(user) user", "item", "rank"), truth),
             {},
         ),
-        (recsys.errors.FileError, "not a path of a file system", (lists, truth), {"per_user_path": "s3://a/b"}),
+        (
+            recsys.errors.FileError,
+            "not a path of a file system",
+            (lists, truth),
+            {"per_user_path": "s3://a/b"},
+        ),
         (recsys.errors.NoRowsError, "gmap", (lists, truth, "gmap"), {}),
         (recsys.errors.UnknownNameError, "stopwhen", (lists, truth), {"stopwhen": 0.1}),
         (recsys.errors.InputError, "more than 10 rows", (lists, truth), {"train": data["seen"]}),
