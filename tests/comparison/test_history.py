@@ -143,13 +143,13 @@ def test_few_nights_are_said_to_be_too_few():
     assert "no change of level beyond the noise" in str(in_words([0.30, 0.31] * 5))
 
 
-def test_nights_that_are_much_alike_are_said():
+def test_nights_that_are_very_similar_are_noted():
     rng = np.random.default_rng(5)
     walk = np.cumsum(rng.normal(0, 0.01, 100))
-    assert "neighbouring nights are alike (correlation about 0.8)" in str(in_words(walk))
+    assert "neighbouring nights are similar (correlation about 0.8)" in str(in_words(walk))
     step = np.concatenate([rng.normal(0.3, 0.01, 50), rng.normal(0.2, 0.01, 50)])
     assert "mrr went from 0.30" in str(in_words(step))
-    assert "alike" not in str(in_words(step))
+    assert "similar" not in str(in_words(step))
 
 
 def nights_of(folder, *kinds):

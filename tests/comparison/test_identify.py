@@ -581,7 +581,7 @@ def test_stored_answers_in_every_form(tmp_path):
         assert (found.fixed, found.presets) == (expected.fixed, expected.presets)
     with pytest.raises(InputError, match="version 0"):
         recsys.identify(metric="map", answers=[{**rows[0], "version": 0}])
-    with pytest.raises(InputError, match="which is none"):
+    with pytest.raises(InputError, match="which does not exist"):
         recsys.identify(metric="map", answers={"nonsense": 0.5})
     with pytest.raises(InputError, match="has no value"):
         recsys.identify(metric="map", answers=[{"probe": "graded"}])

@@ -104,14 +104,14 @@ def test_only_the_end_of_a_line_ends_an_answer():
     ("body", "words"),
     [
         ("print(json.dumps({'value': 10**400}))", "not a number"),
-        ("print('half')", "answer 1 of .* is no JSON: 'half'"),
+        ("print('half')", "answer 1 of .* is not JSON: 'half'"),
         ("print(json.dumps(0.5))", "has no value"),
         ("print(json.dumps({'value': 'x'}))", "not a number"),
         ("print(json.dumps({'value': 1})); print(json.dumps({'value': 1}))", "6 lines for 3 questions"),
         ("sys.exit('out of memory')", "ended with 1 after 0 lines for 3.*out of memory"),
         ("print('loading …'); print(json.dumps({'value': 1}))", "such as 'loading …'.*standard error"),
         ("print(json.dumps({'value': 1})) or q['k'] < 3 or sys.exit(3)", "ended with 3.*the exit code 0"),
-        ("print('[' * 100_000)", "is no JSON"),
+        ("print('[' * 100_000)", "is not JSON"),
         ("__import__('time').sleep(60)", "did not finish 3 questions in 0.5 seconds"),
     ],
 )

@@ -100,7 +100,7 @@ def test_few_rewards_are_said_and_common_ones_cost_little():
     rare = debias.off_policy(draw_log(rng, 2000, np.full(10, 0.01)), dict(enumerate(POLICY)))
     (note,) = [note for note in rare.notes if "allow for rewards that were not seen" in note]
     assert " of 2,000 decisions had a reward other than 0, worth " in note
-    assert note.endswith("if all lie between 0 and 1")
+    assert note.endswith("if all are between 0 and 1")
     assert note in str(rare)
     log = draw_log(rng, 2000, np.full(10, 0.3))
     common = debias.off_policy(log, dict(enumerate(POLICY)))

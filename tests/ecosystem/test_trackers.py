@@ -97,7 +97,7 @@ def test_what_keeps_no_files_says_so(result, tmp_path):
 
 
 def test_anything_else_is_refused(result, tmp_path):
-    with pytest.raises(InputError, match="no tracker"):
+    with pytest.raises(InputError, match="unsupported tracker"):
         result.log_to(42)
     mlflow = pytest.importorskip("mlflow")
     with pytest.raises(InputError, match=r"no report .*gone\.html"):

@@ -146,7 +146,7 @@ def test_lists_that_show_what_they_may_not_are_told_apart():
     known = {"catalogue": [*"abcd"], "seen": {1: ["a"]}}
     free = recsys.evaluate({1: ["a", "b"]}, {1: {"a", "b"}}, "recall@2", **known).bounds()
     assert (free["recall@2"].value, free["recall@2"].best, free["recall@2"].reached) == (1.0, 0.5, 4.0)
-    assert any(str(note).startswith("items listed that are no candidates") for note in free.notes)
+    assert any(str(note).startswith("items listed that are not candidates") for note in free.notes)
     assert "beyond the best" in repr(free)
     kept = recsys.evaluate({1: ["c", "b"]}, {1: {"a", "b"}}, "recall@2", **known).bounds()
     assert kept.notes == ()
@@ -265,7 +265,7 @@ def test_there_is_no_share_of_the_way_where_the_floor_is_nearly_the_best():
     assert coverage.best - coverage.floor < 1e-6  # a share would read -833,000,000
     assert math.isnan(coverage.reached)
     assert "n/a" in str(bounds)
-    reason = "floor 1 and best 1 lie too close together for a share of the way between them"
+    reason = "floor 1 and best 1 are too close together for a share of the way between them"
     assert f"coverage@10: {reason}" in str(bounds)
     assert bounds.to_frame().set_index("metric")["why"].to_dict() == {"coverage@10": reason, "ndcg@10": ""}
 

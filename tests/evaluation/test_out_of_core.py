@@ -646,7 +646,7 @@ def test_a_saved_result_finds_its_rows_from_where_it_lies(tmp_path, pieces_of, m
     with pytest.raises(NoRowsError, match=r"rows_a holds another result by now\. Put that folder back"):
         recsys.gate(saved["a"], saved["b"], {"mrr": "5%"})
     (there / "rows_a" / "manifest.json").write_text("{")
-    with pytest.raises(NoRowsError, match=r"cannot be used: .*rows_a.* is no manifest"):
+    with pytest.raises(NoRowsError, match=r"cannot be used: .*rows_a.* is not a manifest"):
         recsys.compare(saved)
     (tmp_path / "away").rename(there / "again")
     assert_same(recsys.load(there / "again"), recsys.evaluate(lists, truth, ["mrr", "hit@3"], ids="auto"))
@@ -659,7 +659,7 @@ def test_a_folder_that_looks_like_a_checkpoint_is_left_alone(tmp_path):
         folder.mkdir()
         for name in names:
             (folder / name).write_text("{}")
-        with pytest.raises(FileError, match="no folder of a checkpoint"):
+        with pytest.raises(FileError, match="not the folder of a checkpoint"):
             recsys.evaluate(lists, truth, BROAD, memory=BIG, checkpoint=folder)
         assert sorted(file.name for file in folder.iterdir()) == sorted(names)
 

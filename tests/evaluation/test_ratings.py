@@ -254,7 +254,7 @@ def test_the_scale_is_held():
     assert clipped.counts["clipped"] == 1
     with pytest.raises(InputError, match=r"rating 5 in row 1 .* outside the scale from 1 to 4"):
         evaluate_ratings(frame, scale=(1, 4))
-    with pytest.raises(InputError, match="no scale"):
+    with pytest.raises(InputError, match="not a scale"):
         evaluate_ratings(frame, scale=(5, 1))
 
 

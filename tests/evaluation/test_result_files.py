@@ -120,10 +120,10 @@ def test_what_was_changed_is_refused(result, tmp_path):
     assert "do not give the result" in fresh(consistent_lie)
     assert "do not give the result" in fresh(lambda d: d["result"]["metrics"][0].update(value=0.9))
     assert "checksum" in fresh(another_user)
-    assert "no result" in fresh(lambda d: d.pop("cases"))
-    assert "no result" in fresh(lambda d: d.update(run=5))
+    assert "not a result" in fresh(lambda d: d.pop("cases"))
+    assert "not a result" in fresh(lambda d: d.update(run=5))
     for nonsense in ({"tuple": 5}, {"names": 5}, {"map": [[{"map": []}, 1]]}, {"type": []}):
-        assert "no result" in fresh(lambda d, held=nonsense: d.update(cases=held))
+        assert "not a result" in fresh(lambda d, held=nonsense: d.update(cases=held))
     assert "unknown here" in fresh(lambda d: dict(d["cases"]["map"])["partial"].update(type="Popen"))
 
 
@@ -184,7 +184,7 @@ def test_notes_of_another_shape_are_no_result(tmp_path, notes):
     rows[[name for name, _ in rows].index("notes")][1] = pack(notes)
     document["cases_sha256"] = fingerprint(document["cases"])
     path.write_text(json.dumps(document))
-    with pytest.raises(FileError, match="is no result that recsys saved"):
+    with pytest.raises(FileError, match="is not a result that recsys saved"):
         recsys.load(path)
 
 

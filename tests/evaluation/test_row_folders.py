@@ -423,11 +423,11 @@ DAMAGE = {
     "a flipped bit of ids": (flip(20), "damaged or cannot be read"),
     "a flipped bit of the last byte": (flip(-1), "damaged or cannot be read"),
     "no manifest": (lambda f: (f / "manifest.json").unlink(), "manifest.json cannot be read"),
-    "no JSON": (lambda f: (f / "manifest.json").write_text("{"), "no manifest of values per user"),
-    "a list": (lambda f: (f / "manifest.json").write_text("[]"), "no manifest of values per user"),
+    "no JSON": (lambda f: (f / "manifest.json").write_text("{"), "not a manifest of values per user"),
+    "a list": (lambda f: (f / "manifest.json").write_text("[]"), "not a manifest of values per user"),
     "no UTF-8": (lambda f: (f / "manifest.json").write_bytes(b"\xff"), "manifest.json cannot be read"),
     "another format": (edit(lambda m: m.update(schema=3)), "format 3; this version of recsys reads format 2"),
-    "another kind": (edit(lambda m: m.update(recsys="split")), "no manifest of values per user"),
+    "another kind": (edit(lambda m: m.update(recsys="split")), "not a manifest of values per user"),
     "rows": (edit(lambda m: m.update(rows=21)), "contradicts itself"),
     "rows of a piece": (edit(lambda m: m["pieces"][0].update(rows=9)), "contradicts itself"),
     "rows that add up": (edit(other_lengths), "belongs to another result"),
@@ -436,13 +436,13 @@ DAMAGE = {
     "sorted": (edit(lambda m: m.update(sorted=False)), "contradicts itself"),
     "content": (edit(lambda m: m.update(content="0" * 64)), "contradicts itself"),
     "content of a piece": (edit(lambda m: m["pieces"][0].update(content="0" * 32)), "contradicts itself"),
-    "no content": (edit(lambda m: m["pieces"][0].update(content="")), "no manifest"),
+    "no content": (edit(lambda m: m["pieces"][0].update(content="")), "not a manifest"),
     "a dropped piece": (edit(lambda m: m["pieces"].pop()), "contradicts itself"),
     "a repeated piece": (edit(lambda m: m["pieces"].append(m["pieces"][0])), "contradicts itself"),
     "a column": (edit(lambda m: m["columns"][1].__setitem__(0, "map")), "contradicts itself"),
     "ids": (edit(lambda m: m.update(ids="str")), "contradicts itself"),
     "a file elsewhere": (edit(lambda m: m["pieces"][0].update(file="../p.parquet")), "contradicts itself"),
-    "pieces": (edit(lambda m: m.update(pieces=7)), "no manifest of values per user"),
+    "pieces": (edit(lambda m: m.update(pieces=7)), "not a manifest of values per user"),
 }  # fmt: skip
 
 
@@ -606,11 +606,11 @@ def test_what_is_no_result_is_never_touched(tmp_path, when):
         target.mkdir(exist_ok=True)
         (target / "notes.txt").write_text("mine")
 
-    refused(notes, "holds notes.txt, which is no part of an earlier result")
+    refused(notes, "holds notes.txt, which is not part of an earlier result")
     assert names_in(tmp_path) == ["f"]
     (target / "notes.txt").unlink()
     write(target, table_of())
-    refused(notes, "holds notes.txt, which is no part of an earlier result")
+    refused(notes, "holds notes.txt, which is not part of an earlier result")
     assert names_in(target) == ["manifest.json", "notes.txt", "part-00000.parquet"]
     for file in target.iterdir():
         file.unlink()

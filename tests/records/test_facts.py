@@ -55,7 +55,7 @@ def test_verdicts_show_runs_looks_and_experiments_that_are_not_to_be_trusted():
         f"{words}: +10.0% [5.0, 15.0], d_z 0.30, |z| 2.00 against a boundary of 2.50 at this look"
     )
     alone = Verdict("identical", "coverage@10")
-    assert str(alone) == "identical in this sample: the value is the same whoever is left out"
+    assert str(alone) == "identical in this sample: the value is the same whichever is left out"
 
 
 def test_a_note_names_its_subject_once():

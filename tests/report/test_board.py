@@ -126,7 +126,7 @@ def test_what_does_not_open_is_listed_with_its_reason(page):
     text = page.read_text(encoding="utf-8").partition('id="unopened"')[2]
     listed = dict(re.findall(r"<li><strong>(.*?)</strong>: (.*?)</li>", text))
     assert set(listed) == {"note.json", "half.json", "older"}
-    assert "is no result that recsys saved" in listed["note.json"]
+    assert "is not a result that recsys saved" in listed["note.json"]
     assert "is not JSON" in listed["half.json"]
     assert listed["older"] == "a folder with 1 JSON file, which is not searched. Name it as well."
 
@@ -175,7 +175,7 @@ def test_no_result_at_all(tmp_path):
     with pytest.raises(FileError, match="there is no folder"):
         write_board(tmp_path / "board.html", tmp_path / "results")
     assert not (tmp_path / "board.html").exists()
-    with pytest.raises(InputError, match="no time to wait"):
+    with pytest.raises(InputError, match="not a time to wait"):
         write_board(tmp_path / "board.html", evaluation(0.5, 0), refresh=0)
 
 

@@ -253,7 +253,9 @@ class TestHowItWasSplit:
     )
     def test_a_drawn_test_is_said(self, split, is_said):
         card = shown(evaluated({"a": ALIKE, "b": hits(0.5)}), methods={"split": split})
-        assert ("The test was drawn at random, so nothing is said about the future." in card.says) == is_said
+        assert (
+            "The test was drawn at random, so this says nothing about the future." in card.says
+        ) == is_said
 
     def test_bench_says_it_on_its_card(self):
         rng = np.random.default_rng(0)

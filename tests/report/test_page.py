@@ -412,7 +412,7 @@ def test_the_causes_where_nothing_was_found_are_those_the_inputs_show():
     assert "nor in training" in said
     further = {u: [100 + u, 200 + u, u] for u in range(30)}
     said = causes(further, truth, lists={"a": further}, truth=truth)
-    assert said == "The cut-off: only the first 2 places count; 30 relevant items stand further down."
+    assert said == "The cut-off: only the first 2 places count; 30 relevant items are further down."
     assert "Ids that do not match" in causes(lists, truth)  # without lists and truth that may be
     assert "Ids that do not match" not in causes(further, truth)  # but not where items were found
 

@@ -299,7 +299,7 @@ def test_times_of_any_kind_are_put_on_one_axis():
     ]
     rows = charts.history({"als": [(time, 0.3) for time in times]}).spec["data"]["values"]
     assert {row["x"] for row in rows} == {"2026-01-31T04:00:00"}
-    with pytest.raises(InputError, match=r"'last night' is no time\."):
+    with pytest.raises(InputError, match=r"'last night' is not a time\."):
         charts.history({"als": [("last night", 0.3)]})
 
 

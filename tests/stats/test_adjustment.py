@@ -369,7 +369,9 @@ def test_notes_on_the_population(world) -> None:
         compared(new, old, covariates=users_table(age=x[:240, 0]))
     picked = np.argsort(-x[:, 0])
     # So far from the population the line is carried by a few users, who decide the adjusted difference.
-    far = pytest.warns(PopulationWarning, match=r"no random sample of the population \(age .* against 2.009")
+    far = pytest.warns(
+        PopulationWarning, match=r"not a random sample of the population \(age .* against 2.009"
+    )
     with pytest.warns(SkewWarning, match="heavy tails"), far:
         row = compared(new, old, covariates=users_table(age=x[picked, 0]))
     assert any("straight line" in str(note) for note in row.notes)

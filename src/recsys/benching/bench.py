@@ -2,7 +2,7 @@
 
 The plan says what the table is and how it is split (`bench_plan`). Every recommender of `TRAINABLE` is tuned
 on the validation part, fitted again on everything before the test, and ranks the whole catalogue for the
-users of the test, beside the models that are handed over. The decision is that of the report.
+users of the test, next to the models that are passed. The decision is that of the report.
 """
 
 from __future__ import annotations
@@ -334,7 +334,7 @@ def bench(
     Args:
         data: a pandas, polars or Arrow table with columns of users and items, and if possible of times and
             ratings; or the path of a file.
-        models: {name: model} to stand beside the baselines, as evaluate takes them: lists for the users of
+        models: {name: model} to compare with the baselines, as evaluate takes them: lists for the users of
             the test, Factors, Scores, a fitted model, the path of either. They must not have seen the test:
             train them on the parts of `split`. A model of `recsys train` that has is an error of the audit.
         output: also write the report here (.html).
@@ -357,7 +357,7 @@ def bench(
         The results; `print` shows the decision, the table of models and how it came about.
 
     Raises:
-        InputError: there is one user or one item only, or the data is no table.
+        InputError: there is one user or one item only, or the data is not a table.
         SplitError: no user has enough rows.
 
     >>> import pandas as pd

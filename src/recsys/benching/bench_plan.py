@@ -177,7 +177,7 @@ def make_plan(
             table proposes; every row is then relevant if relevant_from is None.
 
     Raises:
-        InputError: the data is no table, or has a single user or item.
+        InputError: the data is not a table, or has a single user or item.
         SplitError: no user has enough rows.
     """
     frame = as_frame(data)
@@ -614,8 +614,8 @@ def _counts_within_users(clock: Clock, user: Array) -> bool:
 
 def _before_them(validation: float, test: float) -> str:
     """State how large the validation of a border in time is; rows of the same time stay together."""
-    alike = f"{validation:.0%}" == f"{test:.0%}"
-    words = "as much before them is" if alike else f"the {validation:.0%} before them are"
+    are_equal = f"{validation:.0%}" == f"{test:.0%}"
+    words = "as much before them is" if are_equal else f"the {validation:.0%} before them are"
     usual = f"{test:.0%}" == f"{_HELD_OUT_SHARE:.0%}"
     return f"{words} validation" + ("" if usual else f" ({_HELD_OUT_SHARE:.0%} each, but for equal times)")
 

@@ -549,8 +549,8 @@ def why_no_demand(
     """Why no model can be worse than the old one by more than this, in the metric's units; None if one can.
 
     The old value is an estimate: the margin must cover all that the true value can lose, with 99.9%
-    confidence. `results` tell between which values the metric lies. That an old value is the worst there is
-    is no fault of the margin.
+    confidence. `results` give the range of the metric. An old value that is the worst possible does
+    not count against the margin.
     """
     name, better = str(request), request.metric.better
     lows, highs = zip(*(e.ranges.get(name, request.metric.bounds) for e in results), strict=True)

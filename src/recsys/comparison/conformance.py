@@ -165,7 +165,7 @@ def conform(
 
     Raises:
         UnknownNameError: a metric or a decision is not known.
-        InputError: nothing was answered, or an answer is no number.
+        InputError: nothing was answered, or an answer is not a number.
 
     >>> def hit_rate(run, truth, k, conventions, **asked):
     ...     if conventions:
@@ -221,7 +221,7 @@ def _decision_names(decisions: str | Iterable[str]) -> set[str]:
 
 def _judge(vector: Vector, answer: Answer, tolerance: float) -> Verdict:
     expected: Mapping[str, Any] = vector.expected
-    if expected.get("value") is None:  # an error, or nobody is in the mean
+    if expected.get("value") is None:  # an error, or no user is in the mean
         return "passed" if isinstance(answer, Refusal) or (answer == {} and "value" in expected) else "failed"
     if isinstance(answer, Refusal):
         return "refused"

@@ -77,14 +77,14 @@ class Deviation:
     words: str
     questions: Callable[[Question], Iterator[Question]] | None = None
     cut: Callable[[int], int | None] | None = None
-    settle: Callable[[Sequence[float]], float] | None = None
+    combine: Callable[[Sequence[float]], float] | None = None
     formula: Callable[[Ranked], float] | None = None
     scale: float = 1.0
     decides: Mapping[str, Any] = field(default_factory=dict)
     reads: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ()
     known_of: tuple[str, ...] = ()
-    beside: bool = False  # it also occurs together with another one
+    joins: bool = False  # it also occurs together with another one
 
     def __str__(self) -> str:
         return self.words
@@ -161,18 +161,18 @@ QUESTIONS = (
     Deviation(
         "equal scores are in the reverse of the order they were given in",
         _of_lists(lambda rows: [row for group in _tie_groups(rows) for row in group[::-1]]),
-        decides={"ties": "given"}, known_of=("torchmetrics",), beside=True,  # as torch.topk leaves some
+        decides={"ties": "given"}, known_of=("torchmetrics",), joins=True,  # as torch.topk leaves some
     ),
     Deviation(
         "an item listed twice enters the truth twice as well", _of_users(_repeats_in_truth),
-        decides={"duplicates": "first"}, known_of=("rectools", "torchmetrics", "evidently"), beside=True,
+        decides={"duplicates": "first"}, known_of=("rectools", "torchmetrics", "evidently"), joins=True,
     ),
     Deviation(
         "an item listed twice is taken out at its second place, and the list closes up", _of_lists(_once),
-        decides={"duplicates": "first"}, beside=True,
+        decides={"duplicates": "first"}, joins=True,
     ),
     Deviation(
-        "an item listed twice stands at its last place only, and the list closes up",
+        "an item listed twice is kept at its last place only, and the list closes up",
         _of_lists(lambda rows: _once(rows[::-1])[::-1]), decides={"duplicates": "first"},
     ),
     Deviation(
@@ -180,8 +180,8 @@ QUESTIONS = (
         _of_users(lambda rows, grades: (rows, {item: max(grade, 1.0) for item, grade in grades.items()})),
     ),
     Deviation(
-        "relevant items that are not listed stand at the end of the list", _of_users(_missed_at_end),
-        known_of=("torchmetrics", "evidently"), beside=True,
+        "relevant items that are not listed are put at the end of the list", _of_users(_missed_at_end),
+        known_of=("torchmetrics", "evidently"), joins=True,
     ),
     Deviation(
         "lists are read from their end: the lowest score comes first",
@@ -189,7 +189,7 @@ QUESTIONS = (
     ),
     Deviation(
         "the cut-off k is not used: whole lists are read", cut=lambda _: None,
-        known_of=tuple(PRESETS), beside=True,  # most libraries can be asked without one
+        known_of=tuple(PRESETS), joins=True,  # most libraries can be asked without one
     ),
     *(
         Deviation(f"the gain of a hit is {words}", decides={"gain": gain}, metrics=("dcg", "ndcg"))
@@ -204,10 +204,10 @@ QUESTIONS = (
     Deviation("the first k - 1 places are read in place of k", cut=lambda k: k - 1),
     Deviation(
         "the mean is taken over the users with a value above 0 only", known_of=("microsoft",),
-        settle=lambda values: statistics.fmean([v for v in values if v] or [0.0]),
+        combine=lambda values: statistics.fmean([v for v in values if v] or [0.0]),
     ),
-    Deviation("values are added over the users, and not divided by their number", settle=sum),
-    Deviation("the median over the users is taken in place of the mean", settle=statistics.median),
+    Deviation("values are added over the users, and not divided by their number", combine=sum),
+    Deviation("the median over the users is taken in place of the mean", combine=statistics.median),
     Deviation("values are percentages: 100 times what they should be", scale=100.0),
     Deviation(
         "equal scores are in an order that follows no rule known here", _every_order,
@@ -407,7 +407,7 @@ def deviations_for(metric: str, *, has_cut: bool) -> tuple[Deviation, ...]:
 
 def both(first: Deviation, second: Deviation) -> Deviation | None:
     """Two deviations at once; None if they are about the same thing."""
-    for part in ("cut", "settle", "formula"):
+    for part in ("cut", "combine", "formula"):
         if getattr(first, part) is not None and getattr(second, part) is not None:
             return None
     one, two = first.questions, second.questions
@@ -425,7 +425,7 @@ def both(first: Deviation, second: Deviation) -> Deviation | None:
         words=f"{first.words}; {second.words}",
         questions=questions,
         cut=first.cut or second.cut,
-        settle=first.settle or second.settle,
+        combine=first.combine or second.combine,
         formula=first.formula or second.formula,
         scale=first.scale * second.scale,
         reads=first.reads + second.reads,

@@ -139,9 +139,9 @@ class Gate(Tabled):
 
     def to_markdown(self) -> str:
         """A comment on a change: the verdict, what to do, the table, and how it was tested."""
-        said = ["Every metric passes. Nothing has to be done."]
+        advice = ["Every metric passes. Nothing has to be done."]
         if not self.passed:
-            said = [
+            advice = [
                 f"- **{markdown_text(c.metric)}**: {markdown_text(c.verdict)}. {c.advice}"
                 for c in self.checks
                 if not c.passed
@@ -160,7 +160,7 @@ class Gate(Tabled):
         notes = self._tested([one for one in self.notes if one not in late])
         lines = [
             f"### Recommendation quality: {'passed' if self.passed else 'FAILED'}",
-            *("", *said),
+            *("", *advice),
             *("", markdown_table(columns)),
             *(f"\n**{markdown_text(caution)}**" for caution in (*late, *self.cautions)),
             *("", "<details><summary>How this was tested</summary>", ""),
@@ -398,7 +398,7 @@ class _Demand(NamedTuple):
     def share(self, base: float) -> float:
         """The share of each user's own old value that a relative margin is: no estimated mean is plugged in.
 
-        With the sign of the mean, these add up to that share of it, even if some users lie on the other side
+        With the sign of the mean, these add up to that share of it, even if some users are on the other side
         of 0.
         """
         return math.copysign(self.margin, base) if self.relative else 0.0

@@ -253,7 +253,7 @@ def result_paths(folder: str | Path) -> list[Path]:
     A folder that holds the values per user of one result is that result.
     """
     if not isinstance(folder, str | Path):
-        raise FileError(f"a {type(folder).__name__} is no folder.", hint="Pass the path of one.")
+        raise FileError(f"a {type(folder).__name__} is not a folder.", hint="Pass the path of one.")
     directory = Path(folder)
     try:
         exists = directory.is_dir()

@@ -127,10 +127,10 @@ class Contradiction:
 class Identification(Tabled):
     """What the answers say about an evaluator; prints as a table, and is false if nothing known fits.
 
-    `presets` are classes: those in one class decide alike on this metric, different classes differ in
+    `presets` are classes: those in one class decide the same on this metric, different classes differ in
     something the answers do not show. `deviations` are the known mistakes or habits that explain the answers;
-    then `presets` holds the libraries known for it, and `otherwise` those that decide the rest alike. Where
-    no preset decides so, `nearest` has those that decide the fewest things otherwise, and what these are.
+    then `presets` holds the libraries known for it, and `otherwise` those that decide the rest the same way.
+    Where no preset decides so, `nearest` has those that differ in the fewest decisions, and what these are.
     `example` is one set of decisions and parameters that gives every answer, the nearest to the default or a
     preset: where open decisions depend on each other, not every choice of their values does. Where nothing
     fits, `other_metrics` are those that all answers would fit.
@@ -158,7 +158,7 @@ class Identification(Tabled):
     def conventions(self) -> Conventions:
         """The decisions of `example`, the default for what no answer shows.
 
-        They give the same numbers unless there are `deviations`; a parameter, such as p of rbp, is no
+        They give the same numbers unless there are `deviations`; a parameter, such as p of rbp, is not a
         convention and belongs to the request.
         """
         known = dict(Conventions().items())
@@ -231,7 +231,7 @@ class Identification(Tabled):
             notes += [f"  {name}, but for {', '.join(others)}" for name, others in self.nearest.items()]
         if self.otherwise:
             names = "; ".join(" = ".join(one) for one in self.otherwise)
-            notes.append(f"presets that decide the rest alike: {names}")
+            notes.append(f"presets that decide the rest the same way: {names}")
         notes += [f"not answered: {name} ({reason})" for name, reason in self.unanswered.items()]
         return notes
 
@@ -282,7 +282,7 @@ def identify(
         timeout: seconds that a command may take.
 
     Raises:
-        InputError: nothing was answered, or an answer is no number.
+        InputError: nothing was answered, or an answer is not a number.
         NotDefinedError: the metric needs more than lists and truth.
 
     >>> def evaluator(run, truth, k):  # hits over k, ties as they come, users without truth left out
@@ -341,7 +341,7 @@ def _check_metric(request: Request, text: str) -> None:
     if request.k is not None:
         raise InputError(
             f"{text!r} has a cut-off, and every probe brings its own.",
-            hint=f"Write {text.partition('@')[0]!r}; the evaluator is told k with each question.",
+            hint=f"Write {text.partition('@')[0]!r}; the evaluator gets k with each question.",
         )
     needs = [need for need in request.metric.needs if need not in ("lists", "candidates")]
     if needs:
@@ -370,8 +370,8 @@ def _stages(space: _Space) -> Iterator[Sequence[Deviation]]:
     exact = [one for one in single if one is not _ANY_ORDER]
     yield exact
     yield [_ANY_ORDER]
-    # One that shows on few probes may stand beside any other; the rest would fit by chance, and take long.
-    pairs = ((a, b) for n, a in enumerate(exact) if a.beside for b in exact[n + 1 :] if a.decides or b.beside)
+    # One that shows on few probes may join any other; the rest would fit by chance, and take long.
+    pairs = ((a, b) for n, a in enumerate(exact) if a.joins for b in exact[n + 1 :] if a.decides or b.joins)
     yield list(filter(None, (both(a, b) for a, b in pairs)))
     yield list(filter(None, (both(one, _ANY_ORDER) for one in exact)))
 
@@ -469,8 +469,8 @@ class _Space:
         else:
             in_run, in_request = self._parted(values)
             one = self._found[text, _key(in_run), _key(in_request)]
-        if deviation.settle is not None and one.users:
-            one = one._replace(value=float(deviation.settle(list(one.users.values()))))
+        if deviation.combine is not None and one.users:
+            one = one._replace(value=float(deviation.combine(list(one.users.values()))))
         scale = deviation.scale
         if scale == 1.0:
             return one
@@ -493,9 +493,9 @@ class _Space:
                 if (text, _key(in_run), _key(in_request)) not in self._found:
                     by_run.setdefault(_key(in_run), {})[_key(in_request)] = in_request
             for run_key, requests in by_run.items():
-                # Values that are refused together stand together, so that halving finds them soon.
-                alike = sorted(requests.values(), key=lambda own: [str(own[n]) for n in names if n in own])
-                for chosen, one in self._measure(text, question, dict(run_key), alike):
+                # Values that are refused together are adjacent, so that halving finds them soon.
+                ordered = sorted(requests.values(), key=lambda own: [str(own[n]) for n in names if n in own])
+                for chosen, one in self._measure(text, question, dict(run_key), ordered):
                     self._found[text, run_key, _key(chosen)] = one
 
     def _parted(self, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -654,7 +654,7 @@ class _Search:
 def _classes(
     space: _Space, remaining: Sequence[Hypothesis], *, known_only: bool
 ) -> tuple[tuple[str, ...], ...]:
-    """The presets that are among the hypotheses, those that decide alike on this metric together."""
+    """Return the presets among the hypotheses, those that decide the same on this metric together."""
     classes: dict[tuple[Any, ...], list[str]] = {}
     for name, row in PRESETS.items():
         decisions = space.of_preset(row.conventions)
@@ -731,7 +731,7 @@ def _why_open(
         return _NEVER_SHOWN[name]
     without = [one.deviation for one in remaining if name not in one.values and one.deviation is not AS_KNOWN]
     if without and name not in space.choices_under(without[0]):
-        return "the deviation below stands in its place"
+        return "the deviation below takes its place"
     rule = space.request.metric.combine_if
     if rule is not None and rule[0] == name and all(isinstance(a, dict) for _, a in _answered(asked)):
         return "the answers are per user, and it is about all of them"
@@ -739,12 +739,12 @@ def _why_open(
     showing = [p.name for p in unanswered if name in _SHOWN_BY and _SHOWN_BY[name](p.question)]
     if showing:
         return f"the probes that show it were not answered: {', '.join(showing)}"
-    # Its values are equal only if each of them fits beside whatever else fits.
-    beside: dict[tuple[str, _Key], set[Any]] = {}
+    # Its values are equal only if each of them fits along with whatever else fits.
+    by_rest: dict[tuple[str, _Key], set[Any]] = {}
     for one in remaining:
         rest = {n: v for n, v in one.values.items() if n != name}
-        beside.setdefault((str(one.deviation), _key(rest)), set()).add(one.values.get(name))
-    if len({frozenset(values) for values in beside.values()}) == 1:
+        by_rest.setdefault((str(one.deviation), _key(rest)), set()).add(one.values.get(name))
+    if len({frozenset(values) for values in by_rest.values()}) == 1:
         return "equal on every probe"
     partners = []
     for other in space.choices:
@@ -822,7 +822,7 @@ def probe_lines(metric: str) -> list[dict[str, Any]]:
 
 
 def _stored(answers: Any, probes: Sequence[Probe]) -> list[tuple[Probe, Answer]]:
-    """Answers given before, each beside its question; in the order of the probes if they name none."""
+    """Return answers given before, each with its question; in the order of the probes if they name none."""
     where = "the answers"
     if isinstance(answers, str | Path):
         where, answers = str(answers), read_answers(Path(answers))
@@ -857,7 +857,7 @@ def _stored(answers: Any, probes: Sequence[Probe]) -> list[tuple[Probe, Answer]]
             probe = by_name[str(row["probe"])]
         else:
             raise InputError(
-                f"{place} is to the probe {row.get('probe')!r}, which is none.",
+                f"{place} is to the probe {row.get('probe')!r}, which does not exist.",
                 hint=f"Name one of {', '.join(by_name)}; or add run, truth and k; or give all {len(probes)} "
                 "answers in the order of the probes.",
             )
@@ -867,7 +867,7 @@ def _stored(answers: Any, probes: Sequence[Probe]) -> list[tuple[Probe, Answer]]
 
 
 def _own_probe(row: Mapping[str, Any], number: int, place: str) -> Probe:
-    """A question that is none of ours, with its answer."""
+    """Return a question that is not one of ours, with its answer."""
     try:
         run = {str(u): [[str(i), float(s)] for i, s in rows] for u, rows in row["run"].items()}
         truth = {str(u): {str(i): float(g) for i, g in own.items()} for u, own in row["truth"].items()}

@@ -90,7 +90,7 @@ def answers_of(
 
 
 def check_tolerance(tolerance: Any) -> float:
-    """The number; an error if it is none, below zero or without end."""
+    """Return the number; raise if it is not one, below zero or infinite."""
     if not is_number(tolerance) or not 0 <= tolerance < math.inf:
         raise InputError(f"tolerance is {tolerance!r}.", hint="Pass a small number, such as 1e-9.")
     return float(tolerance)
@@ -110,7 +110,7 @@ def read_answer(value: Any, question: Question, where: str) -> Answer:
     """A value as it was given, checked: finite numbers, of users that occur in the question.
 
     Raises:
-        InputError: it is no number and no mapping of users to numbers.
+        InputError: it is neither a number nor a mapping of users to numbers.
     """
     if value is None:
         return Refusal("no value")
@@ -186,7 +186,7 @@ def _run(words: list[str], questions: Sequence[Question], timeout: float) -> lis
     replies = [line for line in printed.split("\n") if line.strip()]
     if process.returncode or len(replies) != len(questions):
         ended = f"ended with {process.returncode} after" if process.returncode else "printed"
-        said = complaints.strip()[-_SHOWN:]
+        complained = complaints.strip()[-_SHOWN:]
         other = next((line for line in replies if not line.lstrip().startswith("{")), None)
         hint = _FORM
         if other is not None:
@@ -197,7 +197,7 @@ def _run(words: list[str], questions: Sequence[Question], timeout: float) -> lis
             f"the command `{command}` {ended} {plural(len(replies), 'line')} for "
             f"{plural(len(questions), 'question')}"
             + (f", such as {other[:_SHOWN]!r}" if other is not None else "")
-            + (f"; its last words: {said}" if said else "."),
+            + (f"; its last words: {complained}" if complained else "."),
             hint=hint,
         )
     return [
@@ -274,7 +274,7 @@ def _read_line(line: str, question: Question, where: str) -> Answer:
     try:
         reply = json.loads(line)
     except (ValueError, RecursionError):
-        raise InputError(f"{where} is no JSON: {line[:_SHOWN]!r}.", hint=_FORM) from None
+        raise InputError(f"{where} is not JSON: {line[:_SHOWN]!r}.", hint=_FORM) from None
     if isinstance(reply, Mapping) and reply.get("error") is not None:
         return Refusal(str(reply["error"])[:_SHOWN])
     if not isinstance(reply, Mapping) or "value" not in reply:
@@ -302,7 +302,7 @@ def read_answers(path: Path) -> Any:
                 found = {"value": found}
             if not isinstance(found, dict):
                 raise FileError(
-                    f"line {number} of {path} is no answer in JSON: {line[:_SHOWN]!r}.",
+                    f"line {number} of {path} is not an answer in JSON: {line[:_SHOWN]!r}.",
                     hint='Write one object per line, such as {"probe": "…", "value": 0.5}.',
                 )
             objects.append(found)

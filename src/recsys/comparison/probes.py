@@ -2,7 +2,7 @@
 
 A list is written as "b cad e": letters are items, best first, and those of one word have the same score, in
 the order given. A truth is written as "b3 d1 x2": items with their grades. Scores are multiples of 1/64 above
-0, so a float32 holds them and nobody takes one for a missing score.
+0, so a float32 holds them and none is taken for a missing score.
 """
 
 from __future__ import annotations

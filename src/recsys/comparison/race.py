@@ -144,7 +144,7 @@ def race(
             unless stop_when names some.
         baseline: stop when every other model is known to be better or worse than this one; by default stop
             when the best model is known for every watched metric.
-        stop_when: a half-width: differences known this well need not be settled; or a StopWhen, such as
+        stop_when: a half-width: differences known this well need not be decided; or a StopWhen, such as
             StopWhen(about="these users") if the winner among the users of this test set is all you ask.
         conventions: as for evaluate.
         given: keywords of evaluate, listed below.

@@ -257,7 +257,7 @@ _FREE_VALUES: dict[str, tuple[Any, ...]] = {
 
 @dataclass(frozen=True)
 class _Also:
-    """A question beside those of one decision at a time: of which metrics, and at how many cut-offs."""
+    """A question besides those of one decision at a time: of which metrics, and at how many cut-offs."""
 
     input: str
     conventions: Mapping[str, Any]
@@ -408,7 +408,7 @@ class Vector:
         return inputs(self.family)[self.input].to_dict() | asked
 
     def to_dict(self) -> dict[str, Any]:
-        """The vector as the files hold it; its input stands apart."""
+        """Return the vector as the files hold it; its input is stored apart."""
         names = ("input", "metric", "k", "params", "conventions", "expected")
         return {name: getattr(self, name) for name in names}
 
@@ -481,11 +481,11 @@ def _vectors_of(metric: Metric) -> list[Vector]:
     for decision in metric.reads:
         shows = [name for name in every if decision in inputs(family_of(metric))[name].shows]
         for value in decision_values(decision):
-            beside = _TOGETHER.get((decision, value), {}) if isinstance(value, str) else {}
+            together = _TOGETHER.get((decision, value), {}) if isinstance(value, str) else {}
             against = defaults
-            if beside:
-                against = {(v.input, v.k): v.expected for n in shows for v in _ask(metric, n, base, beside)}
-            found += _that_differ(against, metric, base, {decision: value, **beside}, shows)
+            if together:
+                against = {(v.input, v.k): v.expected for n in shows for v in _ask(metric, n, base, together)}
+            found += _that_differ(against, metric, base, {decision: value, **together}, shows)
     questions = {_key(vector) for vector in found}
     for also in _ALSO:
         if also.of(metric) and also.input in inputs(family_of(metric)):
@@ -522,7 +522,7 @@ def _that_differ(
 
 
 def decision_values(decision: str) -> list[Any]:
-    """Every value of a decision but the default: its words, and one or two of those that are no words."""
+    """Return every value of a decision but the default: its words, and one or two that are not words."""
     default = getattr(Conventions(), decision)
     words = [value for value in DECISIONS.get(decision, {}) if value != default]
     return [*words, *_FREE_VALUES.get(decision, ())]

@@ -24,7 +24,7 @@ def markdown_table(columns: Columns) -> str:
 
 
 def markdown_text(value: Any) -> str:
-    r"""A cell in which nothing is Markdown: no emphasis, link, image, code or HTML, and nobody is mentioned.
+    r"""Return a cell in which nothing is Markdown: no emphasis, link, image, code, HTML or mention.
 
     >>> print(markdown_text("![x](a.b)"), markdown_text("item_knn"), markdown_text("ndcg@10"))
     \!\[x\](a.b) item\_knn ndcg@10

@@ -62,12 +62,12 @@ def _outcomes(columns: Columns, rows: Sequence[int]) -> str:
     """The verdicts of these rows in a few words, where there are verdicts."""
     names, verdicts = next(iter(columns.values())), columns.get("verdict", ())
     others = columns.get("baseline")
-    said: list[str] = []
+    lines: list[str] = []
     for row in rows if verdicts else ():
         word = getattr(verdicts[row], "word", None)
         against = "" if others is None else f" against {format_cell(others[row])}"
-        said += [] if word is None else [f"{format_cell(names[row])}{against} {word}"]
-    return ", ".join(said)
+        lines += [] if word is None else [f"{format_cell(names[row])}{against} {word}"]
+    return ", ".join(lines)
 
 
 def _html_cell(tag: str, column: str, value: Any, right: set[str]) -> str:

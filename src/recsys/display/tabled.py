@@ -26,7 +26,7 @@ class Tabled(ABC):
         """The notes below the table: texts, and records that a reader must not miss."""
 
     def _printed(self) -> tuple[Columns, Sequence[object], Sequence[str] | None]:
-        """The table as it is printed, the notes, and the heading that each row stands under, if any."""
+        """Return the table as it is printed, the notes, and the heading of each row, if any."""
         return self._columns(), self._footnotes(), None
 
     def _all_columns(self) -> Columns:

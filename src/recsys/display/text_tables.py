@@ -48,8 +48,8 @@ def fitted(width: int | None, *, colour: bool = False, face: Face = str) -> Iter
         face: how notes word their fixes.
 
     >>> with fitted(24):
-    ...     print(text_table({"model": ["a", "b"], "said": ["a rather long verdict", "short"]}))
-    model  said
+    ...     print(text_table({"model": ["a", "b"], "says": ["a rather long verdict", "short"]}))
+    model  says
     -----  -----------------
     a      a rather long
            verdict
@@ -93,7 +93,7 @@ def text_table(columns: Columns, *, sections: Sequence[str] | None = None) -> st
 
     Args:
         columns: {name: cells}.
-        sections: for each row the heading it stands under; a heading is written where it changes.
+        sections: for each row the heading it belongs under; a heading is written where it changes.
     """
     heads = {name: format_cell(name) for name in columns}
     cells = {name: [format_cell(v) for v in values] for name, values in columns.items()}
@@ -144,9 +144,9 @@ def _fit(
     widths: Mapping[str, int],
     limit: int,
 ) -> tuple[list[list[str]], dict[str, int]]:
-    """Which columns stand beside each other, and how wide each is, so that no line is wider than `limit`.
+    """Return which columns go side by side, and how wide each is, so that no line is wider than `limit`.
 
-    Headings and cells of text break their lines; numbers do not. Where that is not enough, columns stand in
+    Headings and cells of text break their lines; numbers do not. Where that is not enough, columns go to
     further tables below, each with the first column.
     """
 

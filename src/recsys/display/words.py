@@ -105,7 +105,7 @@ def _rare_values(n_differing: int, n: int, noun: str, so: str | Sequence[str]) -
 
 
 def _uneven_weights(n_heavy: float, noun: str, so: str | Sequence[str]) -> str:
-    return f"the weight lies on few {noun}s, as on {n_heavy:.0f} of equal weight: {_unseen(so)}"
+    return f"the weight is on few {noun}s, as on {n_heavy:.0f} of equal weight: {_unseen(so)}"
 
 
 def _heavy_tails(share: float, effective: float, n: int, noun: str, so: str | Sequence[str]) -> str:
@@ -135,8 +135,8 @@ def _table_users(what: str, n_table: int, share_left: float | None) -> str:
 def _no_random_sample(means: Mapping[str, tuple[float, float]]) -> str:
     listed = ", ".join(f"{name} {a:.4g} against {b:.4g}" for name, (a, b) in means.items())
     return (
-        f"the users evaluated are no random sample of the population ({listed}): the adjusted difference is "
-        "right only if it depends on these along a straight line"
+        f"the users evaluated are not a random sample of the population ({listed}): the adjusted difference "
+        "is right only if it depends on these along a straight line"
     )
 
 
@@ -162,7 +162,7 @@ def _few_rewards(
     if worth is not None:
         text += f", worth {worth:.0f} of equal weight"
     text += (
-        f": the intervals of {', '.join(estimators)} allow for rewards that were not seen, if all lie "
+        f": the intervals of {', '.join(estimators)} allow for rewards that were not seen, if all are "
         f"between {bounds[0]:g} and {bounds[1]:g}"
     )
     if most_in_cluster is not None:
@@ -183,7 +183,7 @@ NOTES: dict[str, str | Callable[..., str]] = {
     "rare_values": _rare_values,
     "uneven_weights": _uneven_weights,
     "heavy_tails": _heavy_tails,
-    "spread_unknown": "whether few users make up the spread cannot be told without the values per user",
+    "spread_unknown": "whether few users make up the spread is not known without the values per user",
     "no_values": "no {noun} counts",
     "all_users": "intervals are of all users together, not of the groups",
     "stopped_intervals": _stopped_intervals,
@@ -338,7 +338,7 @@ def verdict(kind: str, numbers: Mapping[str, Any]) -> str:
     """The sentence of a verdict: its word and, where it has any, its numbers."""
     word, n = verdict_word(kind, numbers), numbers.get("n_units")
     if kind == "identical":
-        return f"{word}: {'the value is the same whoever is left out' if n is None else _equal_units(n)}"
+        return f"{word}: {'the value is the same whichever is left out' if n is None else _equal_units(n)}"
     if kind == "nothing_found":
         return f"{word}: the value is 0 for all {n} units"
     if kind in ("shown", "not_shown"):

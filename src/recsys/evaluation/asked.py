@@ -1,7 +1,7 @@
 """What an evaluation was asked: all that decides what was ranked, of whom, and against which truth.
 
 The record is kept with the result, in files too, so that whatever compares two results can say where their
-questions differ. Tables are told apart by their content: not by the order of rows, nor by the pieces they
+questions differ. Tables are distinguished by their content: not by the order of rows, nor by the pieces they
 came in.
 """
 
@@ -179,7 +179,7 @@ class Asked:
 
 
 def join_asked(parts: Sequence[Asked | None]) -> Asked | None:
-    """What was asked of the users of all parts: what came in parts adds up, what all had alike is one."""
+    """Join what was asked of the users of each part: what came in parts adds up, what all share is kept."""
     known = [part for part in parts if part is not None]
     facts = zip(*(vars(part).values() for part in known), strict=True)
     return Asked(*(reduce(_join, of_parts) for of_parts in facts)) if known else None

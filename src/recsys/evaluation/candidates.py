@@ -132,7 +132,7 @@ def evaluate_counted(
 def rank_metrics(k: Sequence[int], *, tied: bool) -> list[Request]:
     """Every registered metric that depends on ranks only, at every cut-off if it has one.
 
-    Nobody judged the negatives, so metrics about judged items are left out: bpref would always be 1.
+    The negatives were not judged, so metrics about judged items are left out: bpref would always be 1.
     """
     usable = [
         metric

@@ -1,7 +1,7 @@
 """Cautions: where a result may answer another question than the one that was meant.
 
-A rule is one function. Its docstring says when it speaks and, after "Silent:", when it stays silent although
-it looks alike; docs/cautions.md is written from it. Rules look at what was read, when `cautions` is first
+A rule is one function. Its docstring says when it speaks and, after "Silent:", which similar cases it
+passes over; docs/cautions.md is written from it. Rules look at what was read, when `cautions` is first
 asked for, so an evaluation takes no longer for them.
 """
 
@@ -59,7 +59,7 @@ class CautionRule(NamedTuple):
 
     @property
     def silent(self) -> str:
-        """When it stays silent although it looks alike."""
+        """The similar cases in which it stays silent."""
         return " ".join((self.find.__doc__ or "").partition("Silent:")[2].split())
 
 
@@ -154,15 +154,15 @@ def _per_item(matrix: Any) -> Array:
 
 
 def _kind_of_lists(places: Any) -> str:
-    """Whether the lists of all users are alike, random, or personal: those of similar users are alike.
+    """Return whether the lists of all users are similar, random, or personal (similar for similar users).
 
-    Alike: two users share at least half of their items on average. Personal: the number they share varies
+    Similar: two users share at least half of their items on average. Personal: the number they share varies
     more than half as much again as where each item is shown to as many users, drawn at random (then less).
     """
     listed = (places[:1000] > 0).astype(np.float64)
     shared = (listed @ listed.T).toarray()[np.triu_indices(listed.shape[0], 1)]
     if 2 * shared.mean() >= listed.nnz / listed.shape[0]:
-        return "alike"
+        return "similar"
     share = (_per_item(listed) / listed.shape[0]) ** 2
     return "personal" if shared.var() > 1.5 * (share * (1 - share)).sum() else "random"
 
@@ -325,7 +325,7 @@ def k_beyond_lists(question: Question) -> str | None:
 
 @caution_rule("evaluation")
 def relevant_from_unset(question: Question) -> str | None:
-    """Every star rating above 0 counts as relevant, one star too, and nobody said so.
+    """Every star rating above 0 counts as relevant, one star too, and this was not chosen.
 
     The truth has a column called rating or stars with three values or more, and neither relevant_from nor a
     preset was chosen. From 100 users on two values are enough, and grades of any name, or of none, are taken
@@ -367,7 +367,7 @@ def row_order_as_rank(question: Question) -> str | None:
     The lists are a table without rank and score, and the rows of different users interleave, or the rows of
     every user follow the item ids.
 
-    Silent: each user's rows stand together in another order (a note says so); rank or score is there; dicts
+    Silent: each user's rows are together in another order (a note says so); rank or score is there; dicts
     and arrays.
     """
     lists = question.run.ranking
@@ -410,7 +410,7 @@ def lists_and_truth_swapped(question: Question) -> str | None:
 
 @caution_rule("evaluation")
 def few_ids_shared(question: Question) -> str | None:
-    """Nearly nobody matched.
+    """Hardly any user or item matched.
 
     Fewer than 10% of the users of the truth have lists, from 100 users on fewer than half; fewer than 2% of
     the items of either side occur on the other, from 100 users on; or text ids would match after strip(), in
@@ -450,7 +450,7 @@ def few_ids_shared(question: Question) -> str | None:
                     advice = Phrase("read files with {ids='int'}")
                     parts.append(f"{what} ids are written as floats, {example}: " + advice)
                 else:
-                    if one.strip() != other.strip():  # they look alike
+                    if one.strip() != other.strip():  # they look the same
                         example += f", which differ in their Unicode form ({one!a} and {other!a})"
                     parts.append(f"{what} ids differ only in blanks or in how letters are coded, {example}")
     return "; ".join(parts) or None
@@ -463,8 +463,8 @@ def training_items_ranked(question: Question) -> str | None:
     At least 20% of what ready lists show are items their users have in seen or train; of fewer than 100
     users, at least 90%.
 
-    Silent: for a model, seen= is given, also as seen={} (nothing is left out on purpose), or eligible=; there
-    is no train (a note says so); at least 10% of the relevant items are repeats, too.
+    Silent: for a model, seen= is given, also as seen={} (nothing is left out on purpose), or eligible=; train
+    is missing (a note says so); at least 10% of the relevant items are repeats, too.
     """
     run = question.run
     if not isinstance(run.ranking, Lists):
@@ -485,7 +485,7 @@ def training_items_ranked(question: Question) -> str | None:
 
 @caution_rule("evaluation")
 def truth_already_seen(question: Question) -> str | None:
-    """At least half of the relevant items were seen by their users before, so that nobody can find them.
+    """At least half of the relevant items were seen by their users before, so no list can hold them.
 
     They are in seen=, which is left out of the ranking, and count as misses. Or they are in train=, of 100
     users or more, and ready lists hold none of its items, not even by chance; or train is the truth.
@@ -628,7 +628,7 @@ def hits_as_by_chance(sample: SampledUsers) -> str | None:
     if hits > max(others + 3 * math.sqrt(others), 1.4 * at_random):
         return None
     counts = f"{hits:,} relevant items of their users, and those of other users would hold {others:,.0f}"
-    return f"the lists hold {counts}: do both sides code users and items alike?"
+    return f"the lists hold {counts}: do both sides use the same codes for users and items?"
 
 
 @caution_rule("lists", "truth_leads_every_list", "worse_than_chance")
@@ -637,7 +637,7 @@ def everybody_has_a_hit(sample: SampledUsers) -> str | None:
 
     Every relevant item is in its list, and what else the lists hold is drawn at random: only sampled
     candidates were ranked. Or half of the lists have the same greatest length, and so many users have their
-    first hit near its end that others must have theirs beyond: they were left out. That nobody misses would
+    first hit near its end that others must have theirs beyond: they were left out. That no user misses would
     be chance at most once in a thousand times, if no user's chance of a first hit grows along the list.
 
     Silent: fewer than 100 users have a list and relevant items; the lists hold 90% of all items or more, and
@@ -815,7 +815,7 @@ def seen_differs(compared: Compared) -> str | None:
 
 @caution_rule("comparison")
 def trains_differ(compared: Compared) -> str | None:
-    """The same truth was evaluated beside different training data (`train=`).
+    """The same truth was evaluated with different training data (`train=`).
 
     Silent: train= was given for one of the two only; the truth is another as well.
     """

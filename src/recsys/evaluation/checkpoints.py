@@ -171,7 +171,7 @@ class PieceStore:
         foreign = [name for name in found if not name.startswith(_OURS)]
         if found and (foreign or _PLAN not in found or self._stored_plan().get("recsys") != _MARK["recsys"]):
             raise FileError(
-                f"{self.folder} holds {[*foreign, *found][0]!r}, so it is no folder of a checkpoint.",
+                f"{self.folder} holds {[*foreign, *found][0]!r}, so it is not the folder of a checkpoint.",
                 hint="Name a new folder, or an empty one.",
             )
         if not found:
@@ -190,7 +190,7 @@ class PieceStore:
         try:
             plan = dict(json.loads(read_text_file(self.folder / _PLAN)))
             is_ours = plan.get("recsys") == _MARK["recsys"]
-            # What is no plan of a checkpoint, or one in which nothing is done, has no sha256.
+            # What is not the plan of a checkpoint, or one in which nothing is done, has no sha256.
             is_whole = "question" not in plan or plan.pop("sha256", None) == fingerprint(plan)
         except (OSError, RecursionError, ValueError, TypeError) as error:
             raise self._damaged(_PLAN, error, hint="Remove the folder.") from error
@@ -232,7 +232,7 @@ class PieceStore:
         return FileError(f"{self.folder / name} is damaged ({error!r}).", hint=hint)
 
     def keep_plan(self, **facts: Any) -> None:
-        """Add to the plan how the users were cut, so that a later run cuts them alike."""
+        """Add to the plan how the users were cut, so that a later run cuts them the same way."""
         self.plan |= facts
         if self.keeps:
             write_text(self.folder / _PLAN, json.dumps(self.plan | {"sha256": fingerprint(self.plan)}))
@@ -293,7 +293,7 @@ class PieceStore:
             joined, inputs, conventions, self._writer, catalogue=catalogue, whole=whole
         )
         if self.keeps:
-            # What cannot be removed is no reason to withhold a result: the next run finds all pieces, or
+            # Failing to remove files does not withhold a result: the next run finds all pieces, or
             # a plan that says that nothing is done.
             _try_twice(self._forget)
         return evaluation

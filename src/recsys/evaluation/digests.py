@@ -26,7 +26,7 @@ _PLAIN = {NoneType, bool, int, float, complex, str, bytes, range}
 def digest(value: Any) -> str:
     """Equal for equal values; of a path, a glob or a folder, that of the files' bytes.
 
-    Functions are told apart by their name and code, objects by what they hold.
+    Functions are distinguished by their name and code, objects by what they hold.
 
     >>> digest({"a": np.arange(3), "b": [1, "x"]}) == digest({"b": [1, "x"], "a": np.arange(3)})
     True
@@ -41,7 +41,7 @@ def digest(value: Any) -> str:
             content.update(chunk)
     except RecursionError as error:
         raise InputError(
-            f"a {type(value).__name__} cannot be told from others, so there is no checkpoint of it.",
+            f"a {type(value).__name__} cannot be identified by its content, so it cannot be checkpointed.",
             hint=Phrase("Leave out {checkpoint=}, or pass arrays, tables or files."),
         ) from error
     return content.hexdigest()

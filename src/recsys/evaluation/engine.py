@@ -280,7 +280,7 @@ def _exposures(
 def _counts(
     judged: RankedTruth, requests: Sequence[Request], conventions: Conventions, readings: Readings
 ) -> dict[str, int]:
-    """What a reader is told of the cases and of shown items that lack the facts a metric needs."""
+    """Return the counts reported with a result: of cases, and of shown items without facts a metric needs."""
     reading = readings.any_of(conventions.relevant_from)
     counts = {
         "cases": len(judged.cases),

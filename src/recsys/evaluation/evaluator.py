@@ -37,7 +37,7 @@ class Evaluator:
     hold is read once. `seen` and `eligible` may come with each batch instead, for its users alone.
 
     A batch may lack lists, truth or both: a user with one of them counts as the conventions say. The result
-    has the same bits as one call of evaluate, and its counts. It differs in what is said about the data:
+    has the same bits as one call of evaluate, and its counts. Only its remarks about the data differ:
 
     - a caution that is not about counts of the result is kept if the batches that give it hold at least half
       of the users, in the words of the largest of them;

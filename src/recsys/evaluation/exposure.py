@@ -202,8 +202,7 @@ def catalogue_value(
     reading = CatalogueReading(known.items, amount, partial.catalogue, shown_to, partial.context)
     if len(reading.shown) > reading.n_items:
         raise InputError(
-            f"{len(reading.shown):,} items were shown, and the catalogue is said to hold "
-            f"{reading.n_items:,}.",
+            f"{len(reading.shown):,} items were shown, but the catalogue has {reading.n_items:,}.",
             table="catalogue",
             hint=Phrase("Pass {catalogue=} with all item ids, or their right number."),
         )

@@ -74,7 +74,7 @@ _LOCKED = {  # a query does nothing but read files of this machine, in their ord
     "autoload_known_extensions": False,
     "python_enable_replacements": False,
 }
-# The share of the budget that DuckDB is told, which exceeds it by half; and of what is left for a piece.
+# The share of the budget that DuckDB is given, which exceeds it by half; and of what is left for a piece.
 _SHARE_OF_DUCKDB, _SHARE_OF_PIECE = 0.4, 0.5
 # What a row takes while its piece is evaluated; text ids take more.
 _BYTES_PER_ROW, _BYTES_PER_TEXT_ROW = 80, 200
@@ -122,7 +122,7 @@ def evaluate_beyond_memory(
                 requests = parse_all(metrics, options.k)
                 evaluation = _evaluate_tables(lists, truth, requests, conventions, options, storage=storage)
     finally:
-        # What several pieces warn of is said once, and ties below by the counts of all pieces.
+        # What several pieces warn of is reported once, and ties below by the counts of all pieces.
         for category, text in dict.fromkeys(given):
             if category is not TieWarning:
                 warn(category, text)
@@ -266,7 +266,7 @@ def _connect(storage: Storage, spill: Path, threads: int | None, **more: bool) -
     except (duckdb.Error, RuntimeError) as error:
         if "interrupted" in str(error).lower():  # what DuckDB makes of Ctrl-C
             raise KeyboardInterrupt from error
-        # DuckDB's binding says so of names in a file that are no letters.
+        # DuckDB's binding says so of names in a file that are not text.
         if not isinstance(error, duckdb.Error) and "conversion error" not in str(error):
             raise
         words = " ".join(str(error).splitlines()[:3])

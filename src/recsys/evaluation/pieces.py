@@ -45,7 +45,7 @@ class PieceCaution(NamedTuple):
 
 @dataclass(frozen=True)
 class Remarks:
-    """What is said about pieces besides their numbers: notes, cautions, ranges of metrics, what was asked."""
+    """What pieces report besides their numbers: notes, cautions, ranges of metrics, what was asked."""
 
     notes: Mapping[str, Any] = field(default_factory=dict)
     cautions: Mapping[str, PieceCaution] = field(default_factory=dict)
@@ -176,10 +176,10 @@ def refuse_summaries(requests: Sequence[Request], *, by: Any, keeps_values: bool
     """Refuse metrics whose summary needs the values of all users, where it cannot be computed from pieces."""
     of_values = [str(request) for request in requests if request.metric.summary is not None]
     if of_values and not keeps_values:
-        raise NoRowsError(f"{of_values[0]}, whose summary is no mean,")
+        raise NoRowsError(f"{of_values[0]}, whose summary is not a mean,")
     if of_values and by is not None:
         raise NotDefinedError(
-            f"{of_values[0]}, whose summary is no mean, has no values by group when users come in pieces.",
+            f"{of_values[0]}, whose summary is not a mean, has no values by group when users come in pieces.",
             hint="Leave it out, or leave out by=.",
         )
 
@@ -202,7 +202,7 @@ def _refuse_ties(ranking: Any) -> None:
 
 
 def _without_shared(partial: Partial) -> Partial:
-    """The partial without what all pieces have alike."""
+    """Return the partial without what all pieces share."""
     strata = {label: replace(s, partial=_without_shared(s.partial)) for label, s in partial.strata.items()}
     for label, stratum in strata.items():
         if stratum.of == "user":
@@ -242,7 +242,7 @@ def result_of(
     catalogue: Ids | None = None,
     whole: EvaluationRun | None = None,
 ) -> Evaluation:
-    """The result over all users, from what all pieces add up to and what they have alike.
+    """Return the result over all users, from what the pieces add up to and what they share.
 
     `folder`: where the values per user are, if they were kept; `catalogue`: the items of a model; `whole`:
     what was cut into the pieces, if it is in memory. Its cautions are then those of the result.

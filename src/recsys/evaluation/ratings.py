@@ -115,7 +115,7 @@ def evaluate_ratings(
             )
         ends = to_floats(scale, "scale", hint)
         if ends.shape != (2,) or not ends[0] < ends[1]:
-            raise InputError(f"scale={scale!r} is no scale.", hint=hint)
+            raise InputError(f"scale={scale!r} is not a scale.", hint=hint)
         low, high = ends.tolist()
         off_scale = (actual < low) | (actual > high)
         if off_scale.any():
@@ -217,7 +217,7 @@ class RatingEvaluation(Evaluation):
         self.overall = self._summarise(None)
 
     def _summarise(self, mask: Bool | None) -> dict[str, float]:
-        """Summarise over users; metrics that are no function of two sums are computed from the rows."""
+        """Summarise over users; metrics that are not a function of two sums are computed from the rows."""
         out = summarise(self.partial, self.requests, mask)
         pooled = self.rated.pooled(mask)
         for request in self._row_requests():
@@ -236,7 +236,7 @@ class RatingEvaluation(Evaluation):
         return super()._is_mean(request) and request not in self._row_requests()
 
     def _estimate(self, request: Request, **options: Any) -> Estimate:
-        """Recompute a pooled number that is no ratio of sums without each group of users."""
+        """Recompute a pooled number that is not a ratio of sums without each group of users."""
         name = str(request)
         if name in self.partial.terms or request.metric.kind not in ("derived", "ratio"):
             return super()._estimate(request, **options)
@@ -352,7 +352,7 @@ def rows_of_pairs(pairs_by_user: Mapping[Any, Any]) -> Rows:
                     part = np.array([[float(as_array(n)) for n in pair] for pair in pairs_of_user])
         except (TypeError, ValueError, OverflowError) as error:
             raise InputError(
-                f"user {user!r} holds something that is no pair of numbers ({error}).",
+                f"user {user!r} holds something that is not a pair of numbers ({error}).",
                 table="predictions",
                 row=user,
                 hint="Write [(predicted, actual), …].",

@@ -3,7 +3,7 @@
 `result` is hashed, `cases` holds what is behind it (the values per case, or sums where they were not kept in
 memory), `run` says when and where. A file is accepted only if its values or sums reproduce the result it
 states. It must be readable as text, small, and safe to open: arrays are packed (little-endian, compressed,
-base64) beside a checksum, ids stay JSON strings, and only the types listed here are built.
+base64) with a checksum, ids stay JSON strings, and only the types listed here are built.
 """
 
 from __future__ import annotations
@@ -139,8 +139,8 @@ def whole_document(
 def read_result(path: str | os.PathLike[str], make: type[Evaluation]) -> Evaluation:
     """Read what `write_result` wrote, or a folder of values per user, and check it against what it states."""
     if not isinstance(path, str | os.PathLike):
-        raise FileError(f"a {type(path).__name__} is no path of a file.", hint=_HOW_TO_SAVE)
-    if os.path.isdir(path):  # noqa: PTH112 - a name that is too long is no folder
+        raise FileError(f"a {type(path).__name__} is not the path of a file.", hint=_HOW_TO_SAVE)
+    if os.path.isdir(path):  # noqa: PTH112 - a name that is too long is not a folder
         from recsys.evaluation.row_folders import RowFolder
 
         folder = RowFolder.open(path)
@@ -158,7 +158,7 @@ def _read_document(
 ) -> Evaluation:
     is_whole = isinstance(document, dict) and document.keys() >= _PARTS
     if not is_whole or not isinstance(document["run"], dict):
-        raise FileError(f"{path} is no result that recsys saved with its users.", hint=_HOW_TO_SAVE)
+        raise FileError(f"{path} is not a result that recsys saved with its users.", hint=_HOW_TO_SAVE)
     if document.get("format") != FORMAT:
         raise FileError(
             f"{path} has format {document.get('format')!r}; this version of recsys reads format {FORMAT}.",
@@ -200,7 +200,7 @@ def _read_document(
         raise
     except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as error:
         why = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
-        raise FileError(f"{path} is no result that recsys saved: {why}.", hint=_HOW_TO_SAVE) from error
+        raise FileError(f"{path} is not a result that recsys saved: {why}.", hint=_HOW_TO_SAVE) from error
     if document["cases_sha256"] != fingerprint(document["cases"]):
         raise FileError(
             f"{path}: the part about users does not match its checksum.",
@@ -220,7 +220,7 @@ def _check_notes(notes: Any) -> Any:
         if not isinstance(read := notes.get(name, {}).get("read", {}), Mapping):
             raise TypeError(f"what was read of the {name} is {read!r}")
     if not isinstance(notes.get("stopped", {}).get("says", ""), str):
-        raise TypeError("what it says of its early stop is no text")
+        raise TypeError("what it says of its early stop is not text")
     return notes
 
 
@@ -229,7 +229,7 @@ def _find_rows(document: Mapping[str, Any], place: Path) -> tuple[RowFolder | No
     from recsys.evaluation.row_folders import RowFolder
 
     path = Path(os.path.abspath(place))  # noqa: PTH100 - no link is followed, and none has to exist
-    if not os.path.isdir(path):  # noqa: PTH112 - a name that is too long is no folder
+    if not os.path.isdir(path):  # noqa: PTH112 - a name that is too long is not a folder
         return None, MissingRows(path, f"their folder {path} is not there")
     try:
         folder = RowFolder.open(path)

@@ -388,7 +388,7 @@ class Evaluation(Reported, Mapping[str, float]):
         wanted = wanted if names is None else [self._request(name) for name in names]
         for level in levels:
             if not 0 <= level <= 1:
-                raise InputError(f"level {level!r} is no share.", hint="Pass levels such as [0.1, 0.5, 0.9].")
+                raise InputError(f"level {level!r} is not a share.", hint="Pass levels such as [0.1, 0.9].")
         found = {}
         for name in map(str, wanted):
             if name in self.partial.sums:
@@ -516,7 +516,7 @@ class Evaluation(Reported, Mapping[str, float]):
         )
         if method is None and not callable(tracker):
             raise InputError(
-                f"a {type(tracker).__name__} is no tracker that is known here.",
+                f"unsupported tracker: {type(tracker).__name__}.",
                 hint="Pass the mlflow or wandb module, a wandb run, a SummaryWriter, a Lightning logger, "
                 "or a function of (name, value, step).",
             )
@@ -600,7 +600,7 @@ class Evaluation(Reported, Mapping[str, float]):
         """The printed table, with groups under headings.
 
         Args:
-            intervals: whether each value has its 95% interval beside it; None: where that takes no time.
+            intervals: whether to add the 95% interval of each value; None: where that takes no time.
 
         >>> import recsys
         >>> lists, truth = {user: [user % 3] for user in range(60)}, {user: {0} for user in range(60)}
@@ -653,17 +653,17 @@ class Evaluation(Reported, Mapping[str, float]):
             if interval is not None and interval.low <= interval.high:
                 cells[row] = f"[{interval.low:.4f}, {interval.high:.4f}]"
         missing = [name for name in self.overall if name not in chosen]
-        told = found.remarks()
+        remarks = found.remarks()
         if missing:
             how = Phrase(" takes longer: {Evaluation.intervals()} gives it")
-            told.append(f"the interval of {', '.join(missing)}" + how)
+            remarks.append(f"the interval of {', '.join(missing)}" + how)
         if without_rows:
-            told.append(f"no interval of {', '.join(without_rows)}: the values per user were not kept")
+            remarks.append(f"no interval of {', '.join(without_rows)}: the values per user were not kept")
         place = list(columns).index("value") + 1
         names = [*list(columns)[:place], "95% interval", *list(columns)[place:]]
         columns["95% interval"] = cells
         n_own = len(notes) - len(self.cautions)
-        return {name: columns[name] for name in names}, [*notes[:n_own], *told, *notes[n_own:]]
+        return {name: columns[name] for name in names}, [*notes[:n_own], *remarks, *notes[n_own:]]
 
     def _columns(self) -> dict[str, list[Any]]:
         """metric, value, users (cases where a user has several); with `by=` one block per group."""

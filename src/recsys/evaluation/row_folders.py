@@ -153,8 +153,8 @@ def write_piece(
 class RowWriter:
     """Writes a folder piece by piece; it appears under its name at `close`, or not at all.
 
-    Until then the files are in a hidden folder beside it, at `path`. A folder that holds an earlier result is
-    replaced at once; one that holds anything else is refused.
+    Until then the files are in a hidden folder next to it, at `path`. A folder that holds an earlier result
+    is replaced at once; one that holds anything else is refused.
 
     >>> folder = Path(tempfile.mkdtemp()) / "out"
     >>> with RowWriter(folder) as writer:
@@ -240,7 +240,7 @@ class RowWriter:
                 if file.name not in kept:
                     file.unlink()
         _write_manifest(self.path, document)
-        _refuse_foreign_folder(self._hidden.target)  # somebody may have put something there
+        _refuse_foreign_folder(self._hidden.target)  # something may have been put there meanwhile
         self._hidden.publish()
         return RowFolder.open(self._hidden.target)
 
@@ -275,7 +275,7 @@ class RowFolder:
         except FileError as error:
             copies = [] if folder.exists() else replaced_copies(folder)
             raise FileError(
-                f"{folder} is no folder of values per user: its {_MANIFEST} cannot be read"
+                f"{folder} is not a folder of values per user: its {_MANIFEST} cannot be read"
                 f" ({getattr(error.__cause__, 'strerror', None) or error}).",
                 hint=f"A process was stopped while it replaced the folder. Rename {copies[-1]} back."
                 if copies
@@ -286,7 +286,7 @@ class RowFolder:
         except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as error:
             why = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
             raise FileError(
-                f"{folder / _MANIFEST} is no manifest of values per user, or was changed: {why}.",
+                f"{folder / _MANIFEST} is not a manifest of values per user, or was changed: {why}.",
                 hint=_WRITE_AGAIN,
             ) from error
 
@@ -638,7 +638,7 @@ def _refuse_foreign_folder(target: Path) -> None:
             found = earlier.foreign_files()
         if found:
             raise FileError(
-                f"{target} holds {found[0]}, which is no part of an earlier result.",
+                f"{target} holds {found[0]}, which is not part of an earlier result.",
                 hint="Name a new or an empty folder.",
             )
 

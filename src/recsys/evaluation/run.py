@@ -73,14 +73,14 @@ class EvaluationRun:
     shared: bool = True
     """Whether some user must occur on both sides; a block of users need not have one."""
     silenced: frozenset[str] = frozenset()
-    """The codes of the cautions that nobody wants to hear."""
+    """The codes of the suppressed cautions."""
     pairs: tuple[str, ...] = ()
     """The histories that came as [[user, item], …] and were read as lists of items."""
     candidates: str = LISTS
     """What lists were chosen from, as `Asked` says it; a model tells it of itself."""
 
     def __post_init__(self) -> None:
-        """Raise an error if an id is no row of a model without ids."""
+        """Raise an error if a model without ids has no row for an id."""
         if not isinstance(self.ranking, UsersByItems):
             return
         options, context = self.ranking_options, self.context
@@ -255,7 +255,7 @@ class EvaluationRun:
         return judged, context
 
     def bounds(self, conventions: Conventions, values: Mapping[str, float]) -> Bounds:
-        """The values beside what lists could reach at best and what chance gives."""
+        """Compare the values with what lists could reach at best and what chance gives."""
         from recsys.evaluation.bounds.best_and_floor import bounds_of
 
         judged, context = self.rank_truth(conventions)
@@ -383,7 +383,7 @@ class CommonInputs:
 
     @cached_property
     def silenced(self) -> frozenset[str]:
-        """The codes of the cautions that nobody wants to hear."""
+        """The codes of the suppressed cautions."""
         if self.options.cautions is None:
             return frozenset()
         from recsys.evaluation.cautions import silenced_codes
@@ -584,9 +584,9 @@ def load_interactions(
 def load_optional_interactions(
     data: Any, table: str, columns: Mapping[str, Any] | None = None, ids: IdKind | None = None
 ) -> Interactions | None:
-    """The same, or None if there is no history; `seen={}` is a history in which nobody had anything."""
-    nobody = table == "seen" and isinstance(data, Mapping) and not data
-    return None if data is None else load_interactions(data, table, columns, ids=ids, allow_empty=nobody)
+    """Read a history, or return None without one; `seen={}` is a history in which no user had anything."""
+    is_empty = table == "seen" and isinstance(data, Mapping) and not data
+    return None if data is None else load_interactions(data, table, columns, ids=ids, allow_empty=is_empty)
 
 
 def with_highest_grade(

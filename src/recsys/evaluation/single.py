@@ -118,7 +118,7 @@ def _read_relevant(relevant: Any) -> Mapping[Any, float]:
         return dict.fromkeys(ids, 1.0)
     except TypeError as error:
         raise IdTypeError(
-            f"a relevant item is no id ({error}).", column="item", hint="Ids are all int or all str."
+            f"a relevant item is not an id ({error}).", column="item", hint="Ids are all int or all str."
         ) from error
 
 

@@ -46,7 +46,7 @@ class StopWhen:
     Args:
         half_width: stop when no interval is longer than twice this: one number, or {metric: number}. For a
             race: when every open difference is known this well.
-        threshold: {metric: value}: stop when it is clear on which side of the value each metric lies.
+        threshold: {metric: value}: stop when it is clear on which side of the value each metric is.
         against: an evaluation of another model on the same users: stop when it is clear which is better (or
             the difference is known to half_width).
         metrics: which metrics are watched; by default those named above, or all that are means over users and
@@ -84,7 +84,7 @@ class StopWhen:
         if self.metrics is not None and not (
             isinstance(self.metrics, list | tuple) and all(isinstance(name, str) for name in self.metrics)
         ):
-            raise InputError(f"metrics={self.metrics!r} are no names.", hint='Try metrics=["ndcg@10"].')
+            raise InputError(f"metrics={self.metrics!r} are not names.", hint='Try metrics=["ndcg@10"].')
         if self.against is not None and not hasattr(self.against, "per_case"):
             raise came_as("against=", self.against, hint="Pass what recsys.evaluate returned.")
         if self.against is not None and self.threshold is not None:
@@ -157,7 +157,7 @@ class SteppedEvaluation:
         self.n_units: float = len(cases) if stop.about == "these users" else math.inf
         users, self._user_of = cases.values, np.arange(len(cases))
         if clusters is not None and stop.about == "users at large":
-            # The cases of one user are alike, so they come together, and count as one unit.
+            # The cases of one user resemble each other, so they come together, and count as one unit.
             users, self._user_of = np.unique(clusters, return_inverse=True)
         place = np.argsort(random_order(users, stop.rng, purpose="stop_when"))[self._user_of]
         self._order = np.argsort(place, kind="stable")

@@ -1,7 +1,7 @@
 """Input of the statistics: values per case, or the value of a metric without some of the users.
 
 A mean over cases is its column. A pooled or derived number becomes one value per case by the delta method.
-A number that is no mean (a catalogue metric, a geometric mean) is recomputed without one group of users
+A number that is not a mean (a catalogue metric, a geometric mean) is recomputed without one group of users
 after the other.
 """
 
@@ -33,7 +33,7 @@ from recsys.stats.samples import Sample
 
 
 def needs_jackknife(request: Request) -> bool:
-    """Whether the number is no mean over cases, so that it is resampled by leaving out groups of users."""
+    """Return whether the number is not a mean over cases, so that groups of users are left out in turn."""
     return request.metric.kind == "catalogue" or request.metric.summary is not None
 
 
@@ -182,7 +182,7 @@ class Intervals(Tabled, Mapping[str, Estimate]):
         return [*(f"intervals of {level:.0%} confidence" for level in sorted(confidence)), *self.remarks()]
 
     def remarks(self) -> list[str]:
-        """What is to be said of single intervals, and of all of them."""
+        """Return the remarks on single intervals, and on all of them."""
         own = merged((note for found in self.estimates.values() for note in found.notes), together=True)
         return [*own, *map(str, self.notes)]
 

@@ -113,7 +113,7 @@ class _StoredRuns:
 
     @property
     def folder(self) -> str:
-        """What stands before the names of the files, such as "results/"; nothing where they are paths."""
+        """The prefix of the names of the files, such as "results/"; empty where they are paths."""
         if len(self._places) > 1:
             return ""
         place = self._places[0]
@@ -126,7 +126,7 @@ class _StoredRuns:
 
     @property
     def unopened(self) -> list[tuple[str, str]]:
-        """(file, reason) of what is no result, or cannot be read now."""
+        """(file, reason) of what is not a result, or cannot be read now."""
         failed = [(self._label(p), why) for p, (_, why) in self._opened.items() if isinstance(why, str)]
         return [*failed, *self._not_searched]
 
@@ -277,9 +277,9 @@ def board_html(
     refresh: float | None = None,
     folder: str = "",
 ) -> str:
-    """The board as text; see write_board. `folder` stands before the files in the commands it shows."""
+    """Return the board as text; see write_board. `folder` precedes the files in the commands it shows."""
     if refresh is not None and not 0 < refresh < math.inf:
-        raise InputError(f"refresh={refresh!r} is no time to wait.", hint="Pass a number of seconds above 0.")
+        raise InputError(f"refresh={refresh!r} is not a time to wait.", hint="Pass seconds above 0.")
     runs = sorted(runs, key=lambda run: (run.finished, run.file), reverse=True)
     metrics: dict[str, Metric] = {}
     for run in runs:
@@ -408,7 +408,7 @@ def _in_memory(results: Any) -> list[tuple[str, Evaluation]]:
 
 
 def _in_utc(text: str) -> str:
-    """A time in UTC, in one form, so that times sort as text; nothing for what is no time.
+    """Return a time in UTC, in one form, so that times sort as text; "" for anything else.
 
     >>> _in_utc("2026-01-01T02:00:00+01:00"), _in_utc("yesterday")
     ('2026-01-01T01:00:00Z', '')

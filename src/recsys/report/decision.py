@@ -38,7 +38,7 @@ _MIN_GROUP, _MOST_GROUPS_NAMED, _NEAR_BORDER = 20, 3, 0.01
 class Tile:
     """One number of the card: what it is, the number, a line about it and its small print.
 
-    `is_sum`: the line names the parts that the number adds up, and can stand without it.
+    `is_sum`: the line names the parts that the number adds up, and is complete without it.
     """
 
     label: str
@@ -51,7 +51,7 @@ class Tile:
 
 
 class Price(NamedTuple):
-    """One thing the best has less of (or more of, where less is better) than another model, in words."""
+    """One thing the best has less of (or more of, where less is better) than another model, as text."""
 
     ratio: float
     label: str
@@ -107,7 +107,7 @@ def decide(data: ReportData, n_cautions: int = 0) -> Decision:
     if unknown:
         says += f" Without a value of it: {_and(unknown)}."
     if data.is_random_split:
-        says += " The test was drawn at random, so nothing is said about the future."
+        says += " The test was drawn at random, so this says nothing about the future."
     changes = [*_changes(data, tied), *_other_goals(data, prices)]
     return Decision(_heading(data, tied), says, tiles, costs, changes)
 
@@ -146,7 +146,7 @@ def _heading(data: ReportData, tied: Sequence[str]) -> str:
         return f"Nothing separates {_and([best, *tied])}{errors}"
     if has_errors:
         return f"{best} leads, but the audit found errors"
-    if data.is_beyond_accuracy(metric):  # which is no merit as such
+    if data.is_beyond_accuracy(metric):  # which is not a merit as such
         return f"{best} leads on {metric}"
     return f"Keep {best}: nothing beats it" if best == data.baseline else f"Ship {best}"
 
@@ -282,7 +282,7 @@ def _leader(data: ReportData, label: str, values: Mapping[str, float]) -> str:
 
 
 def _other_merits(data: ReportData) -> dict[str, dict[str, float]]:
-    """What models are judged by beside accuracy: the values that the best and one near it have."""
+    """Find what else models are judged by: the values that the best and one near it have."""
     facts: dict[str, Mapping[str, float]] = {}
     covered = coverage(data)
     if covered is not None:
@@ -330,7 +330,7 @@ def _costs_nothing(data: ReportData) -> list[str]:
 
 
 def _in_words(ratio: float, *, is_more: bool) -> str:
-    """How a value stands to another, by the smaller as a share of the larger: "half of", "2.0 times"."""
+    """Write a ratio of two values, the smaller as a share of the larger: "half of", "2.0 times"."""
     if ratio > 0.97:
         return "much the same as"
     if ratio > 0.87:
@@ -425,7 +425,7 @@ def _nothing_found(data: ReportData) -> Decision:
         says = f"{data.best} has no value of {data.metric}: no user is in its mean."
     else:
         heading = f"{subject} found {'anything' if len(values) > 1 else 'nothing'}"
-        says = f"{data.metric} is 0 for everybody: no relevant item stands in the places that count."
+        says = f"{data.metric} is 0 for everybody: no relevant item is in the places that count."
     return Decision(heading, says, causes=list(_causes(data)))
 
 
@@ -447,7 +447,7 @@ def _causes(data: ReportData) -> Iterator[str]:
         n = counts["not_candidates"]
         known.append(f"Judged items that no model could rank: {n:,} (new, or left out as seen).")
     if k is not None:
-        below = f"{n_found:,} relevant items stand further down" if n_found else "a larger one shows more"
+        below = f"{n_found:,} relevant items are further down" if n_found else "a larger one shows more"
         known.append(f"The cut-off: only the first {k} places count; {below}.")
     floor = first.conventions.relevant_from
     if floor or counts.get("without_truth"):

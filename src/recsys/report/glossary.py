@@ -1,6 +1,6 @@
 """The words of a report that not every reader knows, each with one plain sentence.
 
-What a metric means stands in the registry of metrics; the words of statistics and of this page stand here.
+The registry of metrics defines the metrics; the words of statistics and of this page are defined here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from recsys.metrics.registry import Request
 
 WORDS: dict[str, str] = {
-    "interval": "Where the value or the difference may lie, given how much users differ.",
+    "interval": "The values or differences that are plausible, given how much users differ.",
     "simultaneous": "Of intervals that are all right together in 95 of 100 tests, so that the largest or the "
     "smallest may be picked out.",
     "p": "How often chance alone would make a difference this large, if the two models were equally good.",
@@ -29,7 +29,7 @@ WORDS: dict[str, str] = {
     "head": "The most popular fifth of the items in training; equally popular items stay together.",
     "tail": "All items in training that are not in the head.",
     "cold": "Without any history in training.",
-    "beyond accuracy": "What the lists are like, relevant or not. More coverage, novelty or variety is no "
+    "beyond accuracy": "What the lists are like, relevant or not. More coverage, novelty or variety is not a "
     "merit as such: random lists have most of it.",
     "bits": "The unit of novelty: one bit more means that the items shown are known to half as many users.",
     "conventions: default": "The decisions behind the numbers, such as what a user without a list counts "

@@ -39,7 +39,7 @@ class Forest(NamedTuple):
 class Cell:
     """Text, sort key (None: the text), lines below in small print, CSS classes, text for screen readers.
 
-    Below the text it may have a bar (its length in percent; quiet for one that is no merit), a difference
+    Below the text it may have a bar (its length in percent; quiet for one that is not a merit), a difference
     with its interval on an axis, or the shares of users won, tied and lost.
     """
 

@@ -65,7 +65,7 @@ class Reference(NamedTuple):
 
 @cache
 def references() -> dict[str, Reference | None]:
-    """{reference of a metric, or "statistics: " and a method: the publication}; None where it is none.
+    """{reference of a metric, or "statistics: " and a method: the publication}; None where it has none.
 
     >>> references()["Steck, Calibrated recommendations (2018)"].short
     'Steck 2018'
@@ -131,7 +131,7 @@ class Methods:
         return self._written(latex_text, lambda keys: rf"~\cite{{{','.join(keys)}}}", r"\textbf{{[{}]}}")
 
     def write(self, path: str | os.PathLike[str]) -> list[Path]:
-        """Write the paragraph as .md, .txt or .tex; beside .tex and .txt the BibTeX, with the ending .bib."""
+        """Write the paragraph as .md, .txt or .tex; with .tex and .txt also the BibTeX, as .bib."""
         target = Path(path)
         makers = {".md": self.to_markdown, ".txt": self.__str__, ".tex": self.to_latex}
         if target.suffix not in makers:
@@ -147,7 +147,7 @@ class Methods:
 
     def _written(self, escape: Callable[[str], str], cite: Callable[[list[str]], str], add: str) -> str:
         """The sentences with everything escaped but citations and what is to be added."""
-        # Citations stand without a space before them, so that each form puts its own.
+        # Citations have no space before them, so that each form puts its own.
         text = _CITATION.sub(lambda found: f"{_CITED[0]}{found[1]}{_CITED[1]}", " ".join(self.sentences))
         parts = re.split(f"({_CITED[0]}.*?{_CITED[1]}|{_ADDED[0]}.*?{_ADDED[1]})", text)
         written = []
@@ -162,7 +162,7 @@ class Methods:
 
 
 class MethodsFacts(TypedDict, total=False):
-    """What `methods_paragraph` takes beside the results."""
+    """What `methods_paragraph` takes besides the results."""
 
     data: str | None
     split: Any
@@ -184,8 +184,8 @@ def methods_paragraph(
         results: what evaluate or compare returned, or `recsys.load` read.
         data: the data set in your words, such as "MovieLens 1M".
         split: how training and test data were parted: what recsys.split returned, its manifest, or words.
-        candidates: which items were none, such as "but for the items of the training data".
-        intervals: those you report beside one result; by default what `result.intervals()` gives.
+        candidates: which items were excluded, such as "but for the items of the training data".
+        intervals: those you report with one result; by default what `result.intervals()` gives.
 
     What is missing is marked in the text, and listed in `to_add`.
     """
@@ -334,7 +334,7 @@ def _candidate_words(evaluation: Evaluation, candidates: str | None, cites: _Cit
         return f"{words}; items of the training data were not left out"
     if candidates is not None:
         return f"{words}, {candidates.rstrip('.')}"
-    return f"{words} {_to_add('which items were no candidates, such as those of the training data')}"
+    return f"{words} {_to_add('which items were not candidates, such as those of the training data')}"
 
 
 def _metric_sentences(
@@ -481,14 +481,14 @@ def _run_sentences(models: Mapping[str, Sequence[Evaluation]], cites: _Citations
         for name, label in (("python", "Python"), ("numpy", "NumPy"))
         if any(name in fact for fact in facts)
     ]
-    beside = f" with {_enumerate(others)}" if others else ""
+    others_cited = f" with {_enumerate(others)}" if others else ""
     hashes = []
     for model, runs in models.items():
         digests = _enumerate(document_of(one)["sha256"][:12] for one in runs)
         hashes.append(f"{digests} ({model})" if model else digests)
     yield (
         f"Everything was computed by recsys-evaluation {_enumerate(versions)} "
-        f"{_CITED[0]}{own.key}{_CITED[1]}{beside}; the SHA-256 of the result begins with "
+        f"{_CITED[0]}{own.key}{_CITED[1]}{others_cited}; the SHA-256 of the result begins with "
         f"{_enumerate(hashes)}."
     )
 
@@ -499,7 +499,7 @@ def _caution_sentences(result: Evaluation | Comparison) -> Iterator[str]:
 
 
 def _grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """{first: every second that stands beside it, each once}."""
+    """Return {first: every second paired with it, each once}."""
     groups: dict[str, list[str]] = {}
     for first, second in pairs:
         of_first = groups.setdefault(first, [])
@@ -511,7 +511,7 @@ def _grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 def _with_metrics(
     groups: Mapping[str, Sequence[str]], words: Callable[[str, _Citations], str], cites: _Citations
 ) -> str:
-    """What holds for all metrics in words, or each with its metrics."""
+    """Write what holds for all metrics, or each with its metrics."""
     if len(groups) == 1:
         return words(next(iter(groups)), cites)
     return _enumerate((f"{words(one, cites)} for {_enumerate(of)}" for one, of in groups.items()), ";")

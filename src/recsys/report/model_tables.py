@@ -145,7 +145,7 @@ def overview(data: ReportData) -> tuple[HtmlTable, list[HtmlTable]]:
     """The main metrics, one row per model; and every metric, one row per model and metric.
 
     The best value of a metric of accuracy is marked, and on the headline what no test separates from it;
-    metrics of what is shown stand apart, with no mark.
+    metrics of what is shown are listed apart, without a mark.
     """
     metrics = main_metrics(data)[:_MOST_COLUMNS]
     values = {m: {n: value_with_interval(data, n, m) for n in data.names} for m in data.metrics}

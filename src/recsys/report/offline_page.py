@@ -1,6 +1,6 @@
 """One self-contained HTML file: template, style, script and data under a content security policy.
 
-Names and ids are untrusted, so the template escapes everything, data stands in a JSON block whose markup
+Names and ids are untrusted, so the template escapes everything, data is in a JSON block whose markup
 characters are escaped, scripts run by their hash only, nothing is fetched, and Vega interprets its
 expressions instead of evaluating code.
 """
@@ -33,7 +33,7 @@ def offline_page(name: str, data: Any, *, draws: bool = False, **values: Any) ->
     The style of the report, page.css, comes before its own, and frame.js before its script.
 
     Args:
-        name: of the three files beside this module.
+        name: of the three files next to this module.
         data: what the script reads, as JSON.
         draws: whether it has charts, so that it carries the Vega scripts.
         values: what the template reads besides.

@@ -89,7 +89,7 @@ def write_report(
         truth: what was relevant, as for evaluate.
         train: what the models learnt from, as for evaluate's seen=.
         embeddings: {item: vector}, a table, or an array in the order of `items`; two columns are coordinates.
-        methods: what the methods paragraph is to say beside the results: data, split, candidates, as
+        methods: what the methods paragraph is to say besides the results: data, split, candidates, as
             `methods_paragraph` takes them.
 
     Returns:

@@ -440,7 +440,7 @@ def _read_model_lists(lists: Any, names: Sequence[str]) -> dict[str, Lists]:
         unknown = set(lists) - set(names) if isinstance(lists, Mapping) else {type(lists).__name__}
         raise InputError(
             f"lists= must be {{model: lists}} by the names {', '.join(names)}; "
-            f"{next(iter(unknown), None)!r} is none of them.",
+            f"{next(iter(unknown), None)!r} is not one of them.",
             table="lists",
         )
     return {
@@ -481,8 +481,8 @@ def findings_of(audit: Any) -> list[dict[str, Any]]:
             severity, count, message, examples and todo.
 
     Raises:
-        InputError: it is none of these.
-        UnknownNameError: a severity is none of error, warning, note, info and ok.
+        InputError: it is something else.
+        UnknownNameError: a severity is not error, warning, note, info or ok.
     """
     from recsys.audits.findings import Finding
 
@@ -520,7 +520,7 @@ def history_by_metric(history: Any) -> dict[str, MetricHistory]:
             that ResultHistory.to_frame gives to time and model are understood.
 
     Raises:
-        InputError: it is none of these, or a row lacks a time or a number.
+        InputError: it is something else, or a row lacks a time or a number.
     """
     if history is None:
         return {}

@@ -31,8 +31,8 @@ BETTER, SAME, WORSE = "#3d9a14", "#b4bac2", "#cf2a80"
 OUTCOMES = {"won": BETTER, "tied": SAME, "lost": WORSE}
 STEPS = ("#5f5a52", "#8f887d", "#bab3a7", "#ddd8cf")
 INK, RULE = "#6b7280", "#a8b0bb"
-OTHERS = "#c3c8cf"  # the models of a crowd that are not told apart
-CROWD, N_OF_CROWD = 12, 7  # more models are a crowd, and so many of it are told apart
+OTHERS = "#c3c8cf"  # the models of a crowd without a colour of their own
+CROWD, N_OF_CROWD = 12, 7  # more models are a crowd, and so many of it have a colour
 N_BINS = 20
 
 

@@ -1,4 +1,4 @@
-"""Changes of level in a series of nightly values, told from the noise of the nights.
+"""Changes of level in a series of nightly values, distinguished from the noise of the nights.
 
 A series is searched by circular binary segmentation (Olshen and others): the best of all splits into before
 and after is sought, and in longer series also the best stretch of nights that differs from all others; what
@@ -94,7 +94,7 @@ def change_points(values: npt.ArrayLike, *, alpha: float = _ALARM_LEVEL) -> list
     levels = [float(series[a:b].mean()) for a, b in itertools.pairwise(cuts)]
     note = ""
     if correlation > _LEAST_CORRELATION:
-        note = f"neighbouring nights are alike (correlation about {correlation}), so it may yet be noise"
+        note = f"neighbouring nights are similar (correlation about {correlation}), so it may yet be noise"
     return [
         Change(at, before, after, p_values[at], note)
         for at, before, after in zip(cuts[1:-1], levels[:-1], levels[1:], strict=True)

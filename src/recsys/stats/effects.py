@@ -280,7 +280,7 @@ def power(
     """
     _check_plan(alpha, sd, n, alternative)
     if not is_number(effect) or math.isnan(effect):
-        raise InputError(f"the effect is no number: {effect!r}.")
+        raise InputError(f"the effect is not a number: {effect!r}.")
     df = n - 1
     shift = effect / sd * math.sqrt(n)
     if alternative == "two-sided":

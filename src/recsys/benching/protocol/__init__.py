@@ -83,7 +83,7 @@ class Protocol:
 
     @cached_property
     def conventions(self) -> Conventions:
-        """The preset with the decisions written beside it, and the threshold of relevance."""
+        """The preset with the decisions written next to it, and the threshold of relevance."""
         decisions = dict(self.content.get("conventions", {}))
         conventions = Conventions.of(decisions.pop("preset", None)).but(**decisions)
         threshold = self.content.get("relevance", {}).get("from")
@@ -278,7 +278,7 @@ def _check_baselines(protocol: Protocol) -> None:
             continue
         with protocol.errors_at("models", name, "baseline"):
             known = TRAINABLE.find(model["baseline"]).settings
-        if model["baseline"] == "recent":  # half_life and unit stand beside settings
+        if model["baseline"] == "recent":  # half_life and unit are next to settings
             known = {} if "half_life" in model else {"share": known["share"]}
         for setting in model.get("settings", {}):
             if setting not in known:
@@ -287,7 +287,7 @@ def _check_baselines(protocol: Protocol) -> None:
 
 
 def _check_output(protocol: Protocol) -> None:
-    """Check that results stay below the folder of the protocol, which may come from somebody else."""
+    """Check that results stay below the folder of the protocol, which may come from anyone."""
     base = Path(os.path.realpath(protocol.path.parent))
     for name, value in protocol.content.get("output", {}).items():
         try:

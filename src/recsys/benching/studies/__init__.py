@@ -229,7 +229,7 @@ def _temporal_vs_random(setting: Setting, seed: int) -> _Finding:
     else:
         answer.append(
             "The random split is not clearly the optimistic one here: tastes do not drift in this data"
-            + (f", though {share} new users." if new["temporal"] else " and nobody is new.")
+            + (f", though {share} new users." if new["temporal"] else " and no user is new.")
         )
 
     def draw() -> Any:

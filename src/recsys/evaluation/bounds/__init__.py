@@ -63,7 +63,7 @@ class Limits(NamedTuple):
         if self.why or math.isnan(self.value) or not math.isnan(self.reached):
             return self.why
         return (
-            f"floor {self.floor:.6g} and best {self.best:.6g} lie too close together for a share of the way "
+            f"floor {self.floor:.6g} and best {self.best:.6g} are too close together for a share of the way "
             "between them"
         )
 

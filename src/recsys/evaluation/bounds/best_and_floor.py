@@ -243,8 +243,8 @@ class _BoundsSearch:
         n_invalid = self.pool.n_invalid
         if n_invalid:
             self.notes.append(
-                "items listed that are no candidates (seen, outside the catalogue, never, not eligible) "
-                f"or stand twice: {n_invalid:,}; a value may lie beyond the best"
+                "items listed that are not candidates (seen, outside the catalogue, never, not eligible) "
+                f"or are listed twice: {n_invalid:,}; a value may be beyond the best"
             )
             return
         unproven = {str(r): r for r in requests if str(r) in self._columns and str(r) not in self._proven}
@@ -319,7 +319,7 @@ def _expected_count_of_items(pool: CandidatePool, request: Request) -> float:
     by_item = np.bincount(pool.item, weights=log_missed[pool.case], minlength=len(pool.items))
     n_certain = np.bincount(pool.item, weights=certain[pool.case], minlength=len(pool.items))
     if not pool.keys_are_allowed:
-        # A seen item is not missed by that user's list: it is no candidate.
+        # A seen item is not missed by that user's list: it is not a candidate.
         by_item, n_certain = log_missed.sum() - by_item, certain.sum() - n_certain
     shown_to_any = np.where(n_certain > 0, 1.0, -np.expm1(np.minimum(by_item, 0.0)))
     chance = np.where(pool.showable, shown_to_any, 0.0)

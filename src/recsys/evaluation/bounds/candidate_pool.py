@@ -269,7 +269,7 @@ class CandidatePool:
 
     @cached_property
     def n_invalid(self) -> int:
-        """How many listed items are no candidates of their user, or repeat an item of the list."""
+        """How many listed items are not candidates of their user, or repeat an item of the list."""
         if isinstance(self.judged, CountedTruth):
             return 0
         shown = self.judged.shown("by_id")

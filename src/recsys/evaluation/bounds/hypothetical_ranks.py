@@ -196,7 +196,7 @@ def every_intent(task: BoundsTask) -> list[BestLists]:
 
 
 def most_intents(task: BoundsTask) -> list[BestLists]:
-    """The relevant items that serve most intents: optimal if places and repeated intents count alike."""
+    """Return the relevant items that serve most intents: optimal if all places and intents count equally."""
     return [*new_intents(task), BestLists(_by_number_of_intents(task), proven=True)]
 
 

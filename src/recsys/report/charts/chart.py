@@ -144,7 +144,7 @@ def chart_of(picture: Picture) -> Chart:
     """The picture in Vega-Lite.
 
     Several panels are a concatenation. A page sets its columns and the width of the panels: `usermeta` says
-    how wide a panel wants to be at least, and what its labels take beside the plot.
+    how wide a panel wants to be at least, and what its labels take next to the plot.
     """
     views = [_view(panel) for panel in picture.panels]
     spec: dict[str, Any] = {"$schema": SCHEMA, "description": picture.description, "config": _CONFIG}
@@ -169,7 +169,7 @@ def chart_of(picture: Picture) -> Chart:
 
 
 def _view(panel: Panel) -> dict[str, Any]:
-    """One panel: its title (or that of its y axis, which stands above it), rows and layers."""
+    """Return one panel: its title (or that of its y axis, which is above it), rows and layers."""
     drawn = [mark for mark in panel.marks if mark.drawn(panel)]
     layers = [_layer(mark, panel) for mark in drawn or panel.marks[:1]]  # the axes are drawn in any case
     if panel.series.legend:
@@ -205,7 +205,7 @@ def _layer(mark: Mark, panel: Panel) -> dict[str, Any]:
         encoding["tooltip"] = [_tip(name, form) for name, form in mark.tips]
     layer: dict[str, Any] = {"mark": look | _colour(mark, panel, encoding), "encoding": encoding}
     if mark.kind == "text" and not mark.colour.startswith("#"):
-        layer["name"] = "inside"  # letters that stand on a mark; the page leaves their colour alone
+        layer["name"] = "inside"  # letters on a mark; the page leaves their colour alone
     if mark.rows is not None:
         layer["data"] = {"values": _plain(mark.rows)}
     elif len(mark.drawn(panel)) < len(panel.rows):
@@ -240,7 +240,7 @@ def _colour(mark: Mark, panel: Panel, encoding: dict[str, Any]) -> dict[str, Any
 
 
 def _axis(axis: Axis, field: str, channel: str, *, dodge: bool) -> dict[str, Any]:
-    """The encoding of a place; the titles of y axes stand above the plot."""
+    """Return the encoding of a place; the titles of y axes are above the plot."""
     encoding: dict[str, Any] = {
         "field": field,
         "title": axis.title if channel == "x" and axis.title else None,

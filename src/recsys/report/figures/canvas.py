@@ -128,7 +128,7 @@ def _new_axes(picture: Picture) -> list[Any]:
 
 def _draw(panel: Panel, axes: Any) -> None:
     for number, mark in enumerate(panel.marks):
-        # Series by series where the colour is that of the series, or where they stand side by side.
+        # Series by series where the colour is that of the series, or where they are side by side.
         apart = panel.dodge or not mark.colour
         for name in panel.series.names if apart else [""]:
             rows = [row for row in mark.drawn(panel) if not apart or row[panel.series.field] == name]

@@ -371,8 +371,8 @@ def sorted_differences(
     pair = [style.short(name) for name in names]
     upward = number_axis(rows, ("value",), f"{metric} of {pair[1]} less {pair[0]}".strip(), signed=True)
     series = Series("users", list(words.values()), list(style.OUTCOMES.values()), legend="bottom")
-    said = ", ".join(f"{count:,} {outcome}" for outcome, count in counts.items())
-    says = f"{names[1]} against {names[0]} on {metric}, users sorted by their difference: {said}."
+    shares = ", ".join(f"{count:,} {outcome}" for outcome, count in counts.items())
+    says = f"{names[1]} against {names[0]} on {metric}, users sorted by their difference: {shares}."
     return Picture(says, [Panel(rows, marks, _SHARES, upward, series)])
 
 
@@ -477,12 +477,12 @@ def _time(when: Any) -> datetime:
         moment = datetime.combine(moment, time())
     if not isinstance(moment, datetime):
         hint = 'Pass dates, datetimes or text such as "2026-01-31T04:00".'
-        raise InputError(f"{when!r} is no time.", hint=hint)
+        raise InputError(f"{when!r} is not a time.", hint=hint)
     return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
 
 
 def _labelled_points(rows: list[Row], point: Mark, series: Series, height: int) -> Panel:
-    """Points over rows of x and y; those with a label have it beside them, where there is room for it."""
+    """Draw points over rows of x and y; a label is next to its point, where there is room for it."""
     x, y = (number_axis(rows, (axis,), zero=False, pad=0.15) for axis in ("x", "y"))
     labelled = [row for row in rows if "label" in row]
     places = [(x.place(row["x"]), 1.0 - y.place(row["y"])) for row in labelled]
@@ -504,7 +504,7 @@ def _cut_off_panel(values: Mapping[str, Mapping[int, Any]], series: Series, **op
 def _line_panel(
     rows: list[Row], series: Series, along: Axis, y_title: str = "", *, zero: bool = True, **options: Any
 ) -> Panel:
-    """Lines with their intervals over rows of model, x and value; names stand at the ends of the lines."""
+    """Draw lines with their intervals over rows of model, x and value, and names at their ends."""
     upward = number_axis(rows, _VALUES, y_title, zero=zero, pad=0.0 if zero else 0.05)
     tip = ("x", "%Y-%m-%d %H:%M" if along.kind == "time" else None)
     marks = [

@@ -31,7 +31,7 @@ _OFFERS += [(dx, dy, anchor) for dy in (-30, 30, -45, 45, -60, 60) for dx, ancho
 class Axis:
     """An axis of numbers (linear or log), of names in their order, of time, or one that is not drawn (none).
 
-    `format` says how numbers are written; Python and d3 read it alike.
+    `format` says how numbers are written; Python and d3 both read it.
     """
 
     title: str = ""
@@ -48,7 +48,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Series:
-    """What the rows are told apart by: a field, its values in order, and the look of each."""
+    """What distinguishes the rows: a field, its values in order, and the look of each."""
 
     field: str
     names: Sequence[str]
@@ -109,7 +109,7 @@ class Panel:
     title: str = ""
     width: int = 440
     height: int = 260
-    dodge: bool = False  # whether the series stand side by side on the axis of names
+    dodge: bool = False  # whether the series are side by side on the axis of names
     label_width: float = 60  # what labels take on both sides of the plot, in pixels
 
 
@@ -121,7 +121,7 @@ class Picture:
     panels: Sequence[Panel]
 
     def columns(self, width: float) -> int:
-        """In how many columns its panels stand in a width, so that no row is much shorter than the others."""
+        """Return how many columns of panels fit a width, so that no row is much shorter than the others."""
         widest = max((panel.width + panel.label_width + SPACING for panel in self.panels), default=1)
         rows = -(-len(self.panels) // max(int(width // widest), 1))
         return max(-(-len(self.panels) // max(rows, 1)), 1)
@@ -137,7 +137,7 @@ def model_series(
 ) -> Series:
     """The looks of models by their places in `order` (by default that of the names); the baseline is grey.
 
-    Of a crowd, the first and the baseline are told apart.
+    Of a crowd, the first and the baseline have their own look.
     """
     texts = [str(name) for name in names]
     everyone = list(dict.fromkeys([*map(str, order), *texts]))
@@ -213,7 +213,7 @@ def number_axis(
 
 
 def nice_ticks(low: float, high: float, n: int, *, percent: bool = False) -> tuple[list[float], str]:
-    """Round numbers between two ends, and the format with which no two of them read alike.
+    """Return round numbers between two ends, and a format in which no two of them look the same.
 
     >>> nice_ticks(0, 0.0003, 3), nice_ticks(0, 1, 5, percent=True)
     (([0.0, 0.0001, 0.0002, 0.0003], '.4f'), ([0.0, 0.2, 0.4, 0.6, 0.8, 1.0], '.0%'))
@@ -280,7 +280,7 @@ def spread(places: Sequence[float], gap: float, low: float, high: float) -> list
 def place_labels(
     places: Sequence[tuple[float, float]], labels: Sequence[str], height: float
 ) -> list[Row | None]:
-    """dx, dy and anchor of a label beside each point, so that it covers no point and no other label.
+    """Return dx, dy and anchor of the label of each point, so that it covers no point and no other label.
 
     The first place round the point is taken that is free at every width the plot may have, else the one with
     the least in its way; None where it would cover another label or an edge in a figure.

@@ -217,7 +217,7 @@ def _estimates(
 def check_correction(gamma: float, prior: str) -> None:
     """Refuse settings of "cls" and "bv" that mean nothing."""
     if not (is_number(gamma) and 0 < gamma <= 1):
-        raise InputError(f"gamma={gamma!r} is no trade-off.", hint="Use a value above 0 and up to 1.")
+        raise InputError(f"gamma={gamma!r} is not a trade-off.", hint="Use a value above 0 and up to 1.")
     check_choice("prior", prior, PRIORS)
 
 
@@ -339,7 +339,7 @@ def fit_ranks(
         else Cases.from_ranks(ranks, n_negatives, n_items, tied=tied, replacement=replacement)
     )
     if not is_whole(iterations, 1):
-        raise InputError(f"iterations={iterations!r} is no number of steps.", hint="Use at least 1.")
+        raise InputError(f"iterations={iterations!r} is not a number of steps.", hint="Use at least 1.")
     problem = _LikelihoodProblem(cases)
     counts = [cases.counts(sampling_class)[None, :] for sampling_class in problem.classes]
     chance, n_iterations = problem.maximise(counts, rank_prior(prior, problem.n_items)[None, :], iterations)
@@ -358,7 +358,7 @@ def resampled_metrics(
 ) -> list[Float]:
     """Each metric from n resamples of the users, each fitted as the sample itself was, in one row.
 
-    Resamples of users who are all alike would all be the same. With `unseen_ranks` every user has a random,
+    If all users have the same values, so do all resamples. With `unseen_ranks` every user has a random,
     exponential weight instead, and so has one more user (see `gaffke`), whose sampled rank is another
     one in each row.
     """

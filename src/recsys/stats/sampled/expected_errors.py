@@ -118,7 +118,7 @@ def expected_error(
     check_sampling(n_negatives, n_items, replacement=replacement)
     check_correction(gamma, prior)
     if not (is_number(n_cases) and n_cases >= 1):
-        raise InputError(f"n_cases={n_cases!r} is no number of cases.", hint="Use at least 1.")
+        raise InputError(f"n_cases={n_cases!r} is not a number of cases.", hint="Use at least 1.")
     sampling: dict[str, Any] = {
         "method": method, "n_negatives": n_negatives, "n_items": n_items,
         "replacement": replacement, "gamma": gamma, "prior": prior,
@@ -294,7 +294,7 @@ def _corrected_moments(
     """The moments at the true `ranks`, or by default in each bin of all ranks."""
     check_choice("method", method, METHODS)
     if method == "mle":
-        raise InputError("method='mle' is no correction of single ranks.", hint="Use 'cls' or 'bv'.")
+        raise InputError("method='mle' does not correct single ranks.", hint="Use 'cls' or 'bv'.")
     if n_negatives > _MAX_NEGATIVES:
         raise InputError(
             f"{n_negatives} negatives are more than {_MAX_NEGATIVES}.",

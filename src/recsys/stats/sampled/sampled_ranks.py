@@ -223,7 +223,7 @@ def check_sampling(n_negatives: int, n_items: int, *, replacement: bool) -> None
     """Refuse a sample that cannot be drawn: n_negatives of n_items."""
     for name, number in (("n_negatives", n_negatives), ("n_items", n_items)):
         if not (is_number(number) and number == number // 1):
-            raise InputError(f"{name}={number!r} is no whole number.", hint=f"Pass one, such as {name}=100.")
+            raise InputError(f"{name}={number!r} is not a whole number.", hint=f"Pass {name}=100, say.")
     if n_negatives < 1 or n_items < 2:
         raise InputError(
             f"{n_negatives} negatives of {n_items} items cannot be sampled.",
@@ -286,7 +286,7 @@ class Cases:
             clusters = counted.clusters if clusters is None else clusters
             if (above < 0).any():
                 raise InputError(
-                    f"{int((above < 0).sum())} positives are no candidates, so they have no sampled rank."
+                    f"{int((above < 0).sum())} positives are not candidates, so they have no sampled rank."
                 )
         else:
             above = whole_numbers(ranks, "ranks") - 1
@@ -364,7 +364,7 @@ class Cases:
 
 def whole_numbers(values: Any, what: str, n: int | None = None) -> Int:
     """Whole numbers, one per case; where n cases are known, one number may stand for all of them."""
-    hint = "Give one whole number per case; for tied scores pass tied= beside the best rank."
+    hint = "Give one whole number per case; for tied scores pass tied= along with the best rank."
     numbers = to_floats(values, what, hint)
     if n is not None and numbers.ndim == 0:
         numbers = np.full(n, numbers)
@@ -374,5 +374,5 @@ def whole_numbers(values: Any, what: str, n: int | None = None) -> Int:
         raise InputError(f"{what} holds {len(numbers)} values for {n} cases.")
     wrong = ~((np.abs(numbers) < 2**53) & (numbers == np.floor(numbers)))
     if wrong.any():
-        raise InputError(f"{what} holds {numbers[wrong][0]:g}, which is no whole number.", hint=hint)
+        raise InputError(f"{what} holds {numbers[wrong][0]:g}, which is not a whole number.", hint=hint)
     return numbers.astype(np.int64)
