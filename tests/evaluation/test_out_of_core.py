@@ -554,7 +554,7 @@ def test_what_cannot_be_beyond_memory_says_so(tmp_path):
             recsys.evaluate(lists, truth, BROAD, **{name: tmp_path / "out"})
         with pytest.raises(InputError, match=f"{name}=3 is not a path"):
             recsys.evaluate(lists, truth, **ask, **{name: 3})
-    with pytest.raises(InputError, match="no size of memory"):
+    with pytest.raises(InputError, match="not a size of memory"):
         recsys.evaluate(lists, truth, BROAD, memory="much")
     with pytest.raises(InputError, match="cannot run the query"):
         recsys.evaluate("select * from nothing", truth, **ask)

@@ -129,7 +129,7 @@ def test_small_levels_need_what_the_normal_formula_says(effect, alpha) -> None:
 def test_two_users_detect_only_huge_effects() -> None:
     assert power(minimal_effect(2), 2) == pytest.approx(0.8)
     assert minimal_effect(2) == pytest.approx(11.55, abs=0.01)
-    with pytest.raises(InputError, match="no number: nan"):
+    with pytest.raises(InputError, match="not a number: nan"):
         power(float("nan"), 100)
 
 
