@@ -244,7 +244,7 @@ def test_the_documents_loader_takes_factors_with_their_weights_or_refuses(rating
     out = ratings / "model.npz"
     assert run(ratings / "train.csv", "-o", out, "--model", kind, *QUICK, *LEARN).exit_code == 0
     if kind in ("mlp", "neumf"):
-        with pytest.raises(recsys.errors.FileError, match="no products of factors"):
+        with pytest.raises(recsys.errors.FileError, match="not products of factors"):
             load_factors(out)
         return
     users, items = load_factors(out)
@@ -400,7 +400,7 @@ def test_the_documents_loader_takes_the_factors_of_a_baseline(world):
     out = train_by_command(world, "popularity")
     users, items = load_factors(out)
     assert np.array_equal(users @ items.T, load_model(out).users @ load_model(out).items.T)
-    with pytest.raises(recsys.errors.FileError, match="of the kind 'history', whose scores are no products"):
+    with pytest.raises(recsys.errors.FileError, match="of the kind 'history', whose scores are not products"):
         load_factors(train_by_command(world, "ease"))
 
 
