@@ -60,6 +60,12 @@ def test_units_of_equal_weight_weigh_nothing_and_those_without_are_left_out():
     assert (uneven.mean, uneven.n) == (pytest.approx(1.0 / 3.0), 2)
 
 
+def test_weights_next_to_nothing_leave_no_spread():
+    sample = Sample.of(np.array([0.5, 0.25, 0.4]), np.array([5e-324, 1e-323, 5e-324]))
+    assert sample.tails == (1.0, 1.0, False)
+    assert sample.error == 0.0
+
+
 def test_a_row_of_units_is_a_sample():
     weights = np.array([[1.0, 2.0, 0.0, 3.0]])
     units = Units(unit_keys(np.arange(4)), np.array([[0.5, 1.0, 0.0, -1.0]]), weights)

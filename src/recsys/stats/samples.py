@@ -157,7 +157,7 @@ class Sample:
     def varies(self) -> bool:
         """Whether the values differ by more than rounding."""
         low, high = self.ends
-        return has_spread(np.array([low, high]))
+        return has_spread(np.array([low, high])) and self.largest > 0.0  # weights may be next to nothing
 
     @cached_property
     def largest(self) -> float:
@@ -173,9 +173,10 @@ class Sample:
         parts = []
         for start in range(0, len(self.values), _BLOCK):
             block = slice(start, start + _BLOCK)
-            pulls = (self.values[block] - self.mean) / (self.largest or 1.0)
+            pulls = self.values[block] - self.mean
             if self.weights is not None:
                 pulls *= self.weights[block]
+            pulls /= self.largest or 1.0
             squares = pulls * pulls
             of_squares = squares if self.counts is None else squares * self.counts[block]
             products = of_squares, of_squares * pulls, of_squares * squares, of_squares * squares * squares
