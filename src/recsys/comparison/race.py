@@ -147,7 +147,7 @@ def race(
         stop_when: a half-width: differences known this well need not be decided; or a StopWhen, such as
             StopWhen(about="these users") if the winner among the users of this test set is all you ask.
         conventions: as for evaluate.
-        given: keywords of evaluate, listed below.
+        given: keywords of evaluate, which `help(recsys.race)` and the page docs/keywords.md list.
 
     >>> import recsys
     >>> truth = {u: [u % 50] for u in range(3000)}

@@ -71,7 +71,7 @@ def evaluate(
         truth: what was relevant: {user: {items}}, {user: {item: grade}}, a table (with a grade column if
             relevance is graded), a scipy sparse matrix, a path or glob as for lists, Interactions.
         metrics: names such as "ndcg@10" or "ndcg(gain=exp2)@10"; `recsys metrics` lists them.
-        options: more keywords; all are listed below.
+        options: further keywords. `help(recsys.evaluate)` and the page docs/keywords.md list all of them.
     """
     rules, more = Conventions.of(conventions), dict[str, Any](options)
     stop_when = more.pop("stop_when", None)
