@@ -150,7 +150,7 @@ class Phrase(str):
 
 
 def _fix_of(field: str, examples: Mapping[str, object]) -> Fix:
-    """The fix that a field of a phrase names, such as "split.test=0.2" or "explain()"."""
+    """Return the fix that a field of a phrase names, such as "split.test=0.2" or "explain()"."""
     path, _, value = field.partition("=")
     if path.endswith("()"):
         return Fix("", of=path[:-2])
@@ -162,7 +162,7 @@ def _fix_of(field: str, examples: Mapping[str, object]) -> Fix:
 
 
 def worded(text: str, face: Face) -> str:
-    """The text with its fixes in the words of a face, such as the options of the command."""
+    """Return the text with its fixes in the words of a face, such as the options of the command."""
     if not isinstance(text, Phrase):
         return text
     return _shorten("".join(face(part) if isinstance(part, Fix) else part for part in text.parts))
@@ -214,7 +214,7 @@ class RecsysError(Exception):
 
 
 def _shorten(text: str) -> str:
-    """The text with long values in it cut in the middle, and itself if it is long for another reason."""
+    """Cut long values of a text in the middle; return it as it is if it is long for another reason."""
     if isinstance(text, Phrase):
         return text  # it was shortened when it was made
     for pattern, short in ((_LONG_WORD, _LONGEST_VALUE), (_LONG_QUOTE, _CERTAINLY_SHORT)):
@@ -241,7 +241,7 @@ class InputError(RecsysError, ValueError):
 
 
 def came_as(what: str, value: object, *, hint: str | None = None, table: str | None = None) -> InputError:
-    """An InputError about a value of a type that cannot be read; `what` says what it was to be."""
+    """Return an InputError about a value of a type that cannot be read; `what` says what it was to be."""
     return InputError(f"{what} came as {type(value).__name__}.", hint=hint, table=table)
 
 
@@ -351,7 +351,7 @@ class MissingExtraError(RecsysError, ImportError):
 
 @contextmanager
 def needs_extra(package: str, extra: str | None, purpose: str) -> Iterator[None]:
-    """Inside, an import that fails is a MissingExtraError of this package."""
+    """Turn an import that fails inside into a MissingExtraError of this package."""
     try:
         yield
     except ImportError as error:
@@ -391,7 +391,7 @@ class TunedOnItselfWarning(RecsysWarning):
 
 
 def verb(function: Callable[P, R]) -> Callable[P, R]:
-    """A function of the public face: a misspelt keyword is an error that names the nearest ones."""
+    """Wrap a function of the public face: a misspelt keyword raises an error that names the nearest ones."""
     code = function.__code__
     known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
@@ -411,7 +411,7 @@ _HUSHED: ContextVar[tuple[tuple[tuple[type[Warning], ...], _Given], ...]] = Cont
 
 @contextmanager
 def hush(*categories: type[Warning]) -> Iterator[_Given]:
-    """Inside, warnings of ours of these categories are kept in a list and not given.
+    """Keep warnings of ours of these categories in a list inside, and do not give them.
 
     It is for this thread alone. `warnings.catch_warnings` changes the whole process: a thread would hear the
     warnings of another, and two threads that leave it in the wrong order leave the filters changed for good.

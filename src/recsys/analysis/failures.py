@@ -47,7 +47,7 @@ def failure_cases(
     niche_item: int = NICHE_ITEM,
     most: int = 20,
 ) -> FailureCases:
-    """Cold-start users, niche items and the worst users with a reason.
+    """Find cold-start users, niche items and the worst users, with a reason.
 
     Args:
         evaluation: what was evaluated: an evaluation, the path of one, or results that carry theirs.
@@ -113,7 +113,7 @@ def worst_users(
     niche_item: int = NICHE_ITEM,
     most: int = 20,
 ) -> Any:
-    """The users furthest on the bad side of the mean, with a reason: a frame by user id.
+    """Return the users furthest on the bad side of the mean, with a reason: a frame by user id.
 
     The arguments are those of failure_cases.
     """
@@ -125,7 +125,7 @@ def worst_users(
 def _user_frame(
     evaluation: Evaluation, metric: str, train: Interactions, truth: Interactions, niche_item: int
 ) -> Any:
-    """One row per evaluated user: value, size of the history, and how well known the test items are."""
+    """Return a row per evaluated user: value, size of the history, how well known the test items are."""
     import pandas as pd
 
     ids, values = evaluation.per_case.ids, evaluation.values_of(metric)
@@ -149,13 +149,13 @@ def _user_frame(
 
 
 def _sum_per_case(flags: Bool | Float, case: Int, truth: Interactions, codes: Int) -> Int:
-    """The sum of flags of the cases with these codes; 0 for cases outside the truth."""
+    """Return the sum of flags of the cases with these codes; 0 for cases outside the truth."""
     total = np.bincount(case, weights=flags, minlength=max(len(truth.cases), 1)).astype(np.int64)
     return np.where(codes >= 0, total[codes], 0)
 
 
 def _item_counts(rows: Interactions | Lists, items: Array) -> Int:
-    """How often each of these items occurs."""
+    """Return how often each of these items occurs."""
     total = np.bincount(rows.codes, minlength=max(len(rows.items), 1))
     codes = rows.items.code_of(items)
     return np.where(codes >= 0, total[codes], 0)

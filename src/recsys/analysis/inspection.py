@@ -31,7 +31,7 @@ def inspect_user_recommendations(
     exclude_seen: bool = True,
     columns: Iterable[str] | None = None,
 ) -> Any:
-    """The k best items of a user as a frame, best first, with columns of the product table.
+    """Return the k best items of a user as a frame, best first, with columns of the product table.
 
     Args:
         u_id: the id of the user.
@@ -79,7 +79,7 @@ def described_list(
     truth: Iterable[Any] | None = None,
     columns: Iterable[str] | None = None,
 ) -> Any:
-    """A ready list as the frame that inspect_user_recommendations returns; the arguments are its own.
+    """Return a ready list as the frame that inspect_user_recommendations returns; the arguments are its own.
 
     >>> described_list(["b", "a"], history=["c"], truth={"a"})["hit"].tolist()
     [False, True]
@@ -105,7 +105,7 @@ def described_list(
 
 
 def _resolve_ids(model: Any, mappings: Mapping[str, Any] | None, user: Any) -> tuple[Any, Any, Any]:
-    """The source, the id of the user in it, and the item id of each code of its lists."""
+    """Return the source, the id of the user in it, and the item id of each code of its lists."""
     if isinstance(model, tuple | list) and len(model) == 2:
         source: Any = Factors(*model)
     elif hasattr(model, "U") and hasattr(model, "V"):
@@ -129,7 +129,7 @@ def _resolve_ids(model: Any, mappings: Mapping[str, Any] | None, user: Any) -> t
 
 
 def _item_ids(idx_to_item: Any, n_items: int) -> list[Any]:
-    """The item id of each row; the keys of a mapping may be text, as in a JSON file."""
+    """Return the item id of each row; the keys of a mapping may be text, as in a JSON file."""
     if not hasattr(idx_to_item, "get"):
         ids = list(idx_to_item)
         if len(ids) != n_items:
@@ -142,7 +142,7 @@ def _item_ids(idx_to_item: Any, n_items: int) -> list[Any]:
 
 
 def key_column(products: Any) -> str:
-    """The column with item ids, found by the names it may have in tables of interactions."""
+    """Return the column with item ids, found by the names it may have in tables of interactions."""
     by_plain_name = {re.sub(r"[\W_]", "", str(name).lower()): name for name in products.columns}
     for name in ROLES["item"]:
         if name in by_plain_name:
@@ -155,7 +155,7 @@ def key_column(products: Any) -> str:
 
 
 def _product_rows(items: list[Any], products: Any, columns: Iterable[str] | None) -> Any:
-    """One row per item, in order; an item that is not in the table has empty cells."""
+    """Return one row per item, in order; an item that is not in the table has empty cells."""
     import pandas as pd
 
     if products is None:

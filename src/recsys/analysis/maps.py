@@ -27,7 +27,7 @@ def item_map(
     seed: int = 0,
     **options: Any,
 ) -> Any:
-    """The coordinates of each item in two dimensions: a frame with x, y, and the labels if there are any.
+    """Return the coordinates of each item in two dimensions: a frame with x, y, and labels if given.
 
     Args:
         embeddings: one row per item, such as the item factors V; rows of zeros or NaN get NaN coordinates.

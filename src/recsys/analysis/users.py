@@ -17,7 +17,7 @@ from recsys.records.checks import to_floats
 
 
 def number_summary(values: Any) -> dict[str, float]:
-    """Count, mean, standard deviation (of the population), quartiles and extremes; NaN are left out.
+    """Return count, mean, standard deviation (of the population), quartiles and extremes; NaN are left out.
 
     >>> number_summary([1.0, 2.0, 6.0])["median"], number_summary([])["count"]
     (2.0, 0)
@@ -33,7 +33,7 @@ def number_summary(values: Any) -> dict[str, float]:
 
 
 def improvement(value: float, base: float) -> dict[str, float]:
-    """How far a value lies above `base`, absolute and relative; relative is NaN unless `base` is above 0.
+    """Return how far a value is above `base`, absolute and relative; the latter is NaN unless `base` > 0.
 
     >>> improvement(0.5, 0.25)["relative_percent"]
     100.0
@@ -44,7 +44,7 @@ def improvement(value: float, base: float) -> dict[str, float]:
 
 
 def pareto_front(points: Mapping[str, tuple[float, float]]) -> list[str]:
-    """The names of the points that no other point dominates; higher is better in both numbers.
+    """Return the names of the points that no other point dominates; higher is better in both numbers.
 
     Points with NaN are left out.
 
@@ -69,7 +69,7 @@ def pareto_front(points: Mapping[str, tuple[float, float]]) -> list[str]:
 
 
 def activity_of(ids: Array, counts: Any) -> Int:
-    """How many training interactions each user has; 0 for a user without a count.
+    """Return how many training interactions each user has; 0 for a user without a count.
 
     `counts` is {user: number}, a Series, a sequence with one number per user index, or the training data.
     """
@@ -100,7 +100,7 @@ def activity_of(ids: Array, counts: Any) -> Int:
 def by_activity(
     evaluation: Evaluation, counts: Any, bins: Sequence[tuple[float, float]] | None = None
 ) -> dict[str, dict[str, float]]:
-    """{bin: {metric: mean, "num_users": how many}} by training interactions; only per-user metrics.
+    """Return {bin: {metric: mean, "num_users": how many}} by training interactions; only per-user metrics.
 
     Args:
         evaluation: what was evaluated.
@@ -128,7 +128,7 @@ def by_activity(
 
 
 def _activity_groups(activity: Int, bins: Sequence[Any] | None) -> dict[str, Bool]:
-    """Which users are in each third, or in each bin; "other" are those in none."""
+    """Return which users are in each third, or in each bin; "other" are those in none."""
     if bins is None:
         first, second = np.quantile(activity, [1 / 3, 2 / 3]) if len(activity) else (0.0, 0.0)
         middle = (activity > first) & (activity <= second)
@@ -149,7 +149,7 @@ def _activity_groups(activity: Int, bins: Sequence[Any] | None) -> dict[str, Boo
 
 
 def per_user_distribution(evaluation: Evaluation, metric: str, *, bins: int = 20) -> dict[str, Any]:
-    """The histogram of a metric over its users, its summary, and how many users are at 0.
+    """Return the histogram of a metric over its users, its summary, and how many users are at 0.
 
     >>> import recsys
     >>> result = recsys.evaluate({1: [5], 2: [6]}, {1: [5], 2: [9]}, ["hit@1"])
@@ -161,7 +161,7 @@ def per_user_distribution(evaluation: Evaluation, metric: str, *, bins: int = 20
 
 
 def distribution(values: Any, *, bins: int = 20) -> dict[str, Any]:
-    """The histogram of some values, how many are 0, and their summary; NaN are left out.
+    """Return the histogram of some values, how many are 0, and their summary; NaN are left out.
 
     >>> distribution([0.0, 0.5, float("nan"), 1.0], bins=2)["counts"].tolist()
     [1, 2]
@@ -177,7 +177,7 @@ def distribution(values: Any, *, bins: int = 20) -> dict[str, Any]:
 
 
 def lower_is_better(evaluation: Evaluation, metric: str) -> bool:
-    """Whether lower values of an evaluated metric are better."""
+    """Return whether lower values of an evaluated metric are better."""
     name = evaluation._key(metric)  # noqa: SLF001
     return next(r for r in evaluation.requests if str(r) == name).metric.better == "lower"
 
@@ -185,7 +185,7 @@ def lower_is_better(evaluation: Evaluation, metric: str) -> bool:
 def losing_users(
     winner: Evaluation, other: Evaluation, metric: str, *, counts: Any = None, most: int | None = 20
 ) -> Any:
-    """The users the better model serves worse, largest loss first: a frame by user id.
+    """Return the users the better model serves worse, largest loss first: a frame by user id.
 
     Columns: `winner`, `other` and `difference` of the metric, and with `counts` the number of training
     interactions. Users without a value in both are left out; `frame.attrs` counts them as `unpaired`, and the

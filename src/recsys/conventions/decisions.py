@@ -179,7 +179,7 @@ class Conventions:
 
     @classmethod
     def named(cls, name: str) -> Conventions:
-        """The conventions of a preset, by its name or an alias, such as "trec_eval".
+        """Return the conventions of a preset, by its name or an alias, such as "trec_eval".
 
         Raises:
             UnknownNameError: no preset has this name.
@@ -216,7 +216,7 @@ class Conventions:
         )
 
     def but(self, **changes: Any) -> Conventions:
-        """The same conventions with some decisions changed, for every metric."""
+        """Return the same conventions with some decisions changed, for every metric."""
         known = self._field_names()
         for name in changes:
             if name not in known:
@@ -227,7 +227,7 @@ class Conventions:
         return replace(self, **changes)
 
     def diff(self, other: Conventions) -> dict[str, tuple[Any, Any]]:
-        """The decisions that differ: {name: (mine, theirs)}."""
+        """Return the decisions that differ: {name: (mine, theirs)}."""
         return {n: (a, b) for n in self._field_names() if (a := getattr(self, n)) != (b := getattr(other, n))}
 
     def for_metric(self, name: str) -> Conventions:
@@ -238,7 +238,7 @@ class Conventions:
         return replace(self, per_metric=()) if self.per_metric else self
 
     def to_dict(self) -> dict[str, Any]:
-        """Values that a JSON file can hold; a function is replaced by its name."""
+        """Return values that a JSON file can hold; a function is replaced by its name."""
         from recsys.records.json_values import json_value
 
         return {name: json_value(value) for name, value in self.items()}
@@ -271,7 +271,7 @@ AnyConventions = Conventions | str | Mapping[str, Any] | None
 
 
 def relevant(grades: Any, least: float | None) -> Any:
-    """Which grades of an array are relevant: those of at least `least`, and never 0 or less."""
+    """Return which grades of an array are relevant: those of at least `least`, and never 0 or less."""
     return grades > 0 if least is None or least <= 0 else grades >= least
 
 

@@ -45,7 +45,7 @@ class Preset:
 
 
 def preset(name: str) -> Preset:
-    """The row of this name or alias; case, spaces and hyphens do not matter.
+    """Return the row of this name or alias; case, spaces and hyphens do not matter.
 
     Raises:
         UnknownNameError: no row has this name; the message suggests the nearest ones.
@@ -60,7 +60,7 @@ def preset(name: str) -> Preset:
 
 
 def preset_name(conventions: Conventions) -> str | None:
-    """The name of the preset with exactly these decisions, None if there is none.
+    """Return the name of the preset with exactly these decisions, None if there is none.
 
     >>> preset_name(Conventions()), preset_name(Conventions(ap_over="k"))
     ('default', None)

@@ -174,7 +174,7 @@ class _Rewards:
         self.rare = binary or 2 * int((per_unit > 0).sum()) < len(per_unit)
 
     def effective(self, weights: Float) -> float:
-        """How many unusual rewards of equal weight those that were seen are worth."""
+        """Return how many unusual rewards of equal weight those that were seen are worth."""
         return effective_sample_size(np.bincount(self.unit, np.abs(weights * self.excess)))
 
     def bounds(self, offset: Float, weights: Float, reward_weights: Float, confidence: float) -> Interval:
@@ -209,7 +209,7 @@ class _Rewards:
 
 
 def _table_weights(rows: Log, target: _Policy) -> Float:
-    """The weight of each row's reward in the mean prediction of the table of means."""
+    """Return the weight of each row's reward in the mean prediction of the table of means."""
     cell, size, share = _policy_shares(rows, target)
     per_row = share / (size + _PRIOR)
     # A cell's mean is shrunk towards the overall one, in which every row has the same weight.
@@ -217,7 +217,7 @@ def _table_weights(rows: Log, target: _Policy) -> Float:
 
 
 def _table_error(rows: Log, target: _Policy, cluster: Array | None) -> float:
-    """The standard error that the table of means, whose cells have few rows, adds to the direct method."""
+    """Return the standard error that the table of means, with few rows a cell, adds to the direct method."""
     cell, size, share = _policy_shares(rows, target)
     total = np.bincount(cell, weights=rows.reward, minlength=len(size))
     if cluster is None:
@@ -238,7 +238,7 @@ def _table_error(rows: Log, target: _Policy, cluster: Array | None) -> float:
 
 
 def _policy_shares(rows: Log, target: _Policy) -> tuple[Array, Array, Float]:
-    """The cell (context and action) of each row, and of each cell its rows and its share of the policy."""
+    """Return the cell (context and action) of each row, and the rows and share of the policy of each cell."""
     n_actions = len(rows.actions)
     cell = rows.context * n_actions + rows.action
     size = np.bincount(cell, minlength=rows.n_contexts * n_actions)
@@ -292,7 +292,7 @@ def _find_column(frame: Any, role: str, given: Any) -> str:
 
 
 def _check_column(frame: Any, name: Any) -> str:
-    """The name, if the log has such a column."""
+    """Return the name, if the log has such a column."""
     if not isinstance(name, str) or name not in frame.columns:
         raise ColumnError(
             f"there is no column {name!r}.", table="log", hint=f"They are: {', '.join(frame.columns)}."
@@ -310,7 +310,7 @@ def _finite_column(frame: Any, name: str, what: str) -> Float:
 
 
 def _contexts(frame: Any, names: list[str]) -> tuple[tuple[Any, ...], Array]:
-    """The distinct contexts, each a value or a tuple of values, and the code of the context of each row."""
+    """Return the distinct contexts, each a value or a tuple of values, and the code of each row's context."""
     if not names:
         return (None,), np.zeros(len(frame), dtype=np.int64)
     parts = [encode_column(frame, _check_column(frame, name), "log") for name in names]

@@ -30,7 +30,7 @@ def popularity_propensities(
     gamma: float | None = None,
     columns: Mapping[str, str] | None = None,
 ) -> dict[Any, float]:
-    """{item: chance of being observed}, which grows with a power of how many users had the item.
+    """Return {item: chance of being observed}, which grows with a power of how many users had the item.
 
     Yang et al. (2018) derive (users of the item)^((gamma + 1) / 2) for a catalogue whose popularity follows a
     power law; power=1.5 is gamma=2, which may be given instead; power=0 makes all items equal. Only ratios
@@ -53,7 +53,7 @@ def popularity_propensities(
 
 
 def popularity_power(counts: Array, power: float) -> Float:
-    """(counts / the largest)^power."""
+    """Return (counts / the largest)^power."""
     if not (is_number(power) and 0 <= power < 100):
         raise InputError(f"power={power!r} is not a power of popularity.", hint="Use 0.5, 1 or 1.5.")
     return np.asarray((counts / counts.max()) ** power, dtype=np.float64)
@@ -62,7 +62,7 @@ def popularity_power(counts: Array, power: float) -> Float:
 def truth_propensities(
     truth: Interactions, propensities: Any, train: Any, power: float
 ) -> tuple[Float, dict[str, int]]:
-    """The propensity of each entry of the truth, and counts for the result."""
+    """Return the propensity of each entry of the truth, and counts for the result."""
     if propensities is None:
         if train is None:
             raise InputError(
@@ -137,13 +137,13 @@ def _propensities_by_pair(truth: Interactions, frame: Any) -> Float:
 
 
 def _pair_keys(users: Array, items: Array, truth: Interactions) -> Array:
-    """One number per pair of user and item; -1 where the truth does not know both."""
+    """Return one number per pair of user and item; -1 where the truth does not know both."""
     case, item = truth.cases.code_of(users), truth.items.code_of(items)
     return np.where((case < 0) | (item < 0), -1, case * max(len(truth.items), 1) + item)
 
 
 def check_propensities(propensities: Any) -> Float:
-    """The propensities, if all are probabilities above 0."""
+    """Return the propensities, if all are probabilities above 0."""
     hint = "A propensity is the chance that a relevant item is observed: above 0, at most 1."
     chance = to_floats(propensities, "propensities", hint)
     if chance.ndim != 1:
@@ -160,7 +160,7 @@ def check_propensities(propensities: Any) -> Float:
 
 
 def effective_sample_size(weights: Any) -> float:
-    """(sum w)^2 / sum w^2: how many equally weighted observations the weighted ones are worth.
+    """Return (sum w)^2 / sum w^2: how many equally weighted observations the weighted ones are worth.
 
     >>> effective_sample_size([1, 1, 1, 1]), effective_sample_size([10, 0, 0, 0])
     (4.0, 1.0)
@@ -187,7 +187,7 @@ class Diagnostics:
         return self.effective / self.n if self.n else 0.0
 
     def lines(self) -> list[str]:
-        """The diagnostics as a sentence."""
+        """Return the diagnostics as a sentence."""
         lines = [
             (
                 f"{self.n:,} weighted observations are worth {self.effective:,.0f} equal ones "
@@ -203,7 +203,7 @@ class Diagnostics:
 
 
 def inverse_propensity_weights(chance: Float, clip: float | None) -> tuple[Float, Diagnostics]:
-    """The weights 1 / propensity, at most `clip`, and their diagnostics."""
+    """Return the weights 1 / propensity, at most `clip`, and their diagnostics."""
     return clip_weights(1.0 / chance, clip, chance)
 
 
@@ -240,7 +240,7 @@ class Debiased(Tabled):
         self.counts = dict(counts or {})
 
     def __getitem__(self, key: str | tuple[str, str]) -> Any:
-        """One estimate by (metric, estimator); all estimates of a metric, or of the only metric, by name."""
+        """Return one estimate by (metric, estimator); all of a metric, or of the only metric, by name."""
         if isinstance(key, tuple):
             if key not in self.estimates:
                 raise UnknownNameError("estimate", ", ".join(key), [", ".join(k) for k in self.estimates])
@@ -255,7 +255,7 @@ class Debiased(Tabled):
         return of_estimator[0]
 
     def _columns(self) -> dict[str, list[Any]]:
-        """metric, estimator, value, low, high, std_error."""
+        """Return metric, estimator, value, low, high, std_error."""
         rows = [(*key, value) for key, value in self.estimates.items()]
         return {
             "metric": [r[0] for r in rows],

@@ -190,7 +190,7 @@ def _values_of_items(
     *,
     stands_for: tuple[Float, Float | None],
 ) -> Float:
-    """The metric with each observed item as the only relevant one; 0 where it was not found, or NaN."""
+    """Measure with each observed item as the only relevant one; 0 where it was not found, or NaN."""
     first = np.ones(len(hits.case), dtype=bool) if hits.repeat is None else ~hits.repeat
     case, item = hits.case[first], hits.item[first]
     width = max(len(observed.items), 1)
@@ -220,7 +220,7 @@ def _values_of_items(
 
 
 def _without_other_relevant(alone: Hits, case: Array, share: Float, sizes: Float | None) -> Hits:
-    """The same with the user's other relevant items removed from the ranking, as AUC compares with the rest.
+    """Return hits with the user's other relevant items removed, as AUC compares with the rest.
 
     With true propensities an observed item stands for `share` relevant ones, and that many are removed, so
     that unobserved ones are removed as well, on average. Where only ratios are known, each share is 1.
@@ -249,7 +249,7 @@ def _without_other_relevant(alone: Hits, case: Array, share: Float, sizes: Float
 def _n_relevant_per_user(
     observed: Interactions, n_relevant: int | Mapping[Any, int] | None
 ) -> tuple[Float | None, int]:
-    """How many items are relevant to each user, and how many users with such items are not in the truth."""
+    """Count the items relevant to each user, and the users with such items who are not in the truth."""
     if n_relevant is None:
         return None, 0
     users, n_unobserved = observed.cases.values.tolist(), 0
@@ -274,7 +274,7 @@ def _n_relevant_per_user(
 def _range_of_items(
     request: Request, decisions: Conventions, observed: Interactions, hits: Hits
 ) -> tuple[float, float] | None:
-    """The least and the greatest value that one relevant item can have; None if there is but one value."""
+    """Return the least and the greatest value one relevant item can have; None if there is only one."""
     n = len(observed.codes)
     alone = Interactions(Ids(np.arange(n)), observed.items, np.arange(n + 1), observed.codes, observed.grades)
     n_places = int((hits.n_listed if hits.n_candidates is None else hits.n_candidates).max(initial=0))

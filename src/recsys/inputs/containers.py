@@ -61,7 +61,7 @@ def read_interactions(
     allow_empty: bool = False,
     negatives: bool = False,
 ) -> Interactions:
-    """Truth, training data or seen items from a table or container; `pairs_only`: without grades and times.
+    """Read truth, training data or seen items from a table or container; `pairs_only`: no grades or times.
 
     A negative grade is an error; `negatives` keeps them, for the conventions of an evaluation to decide.
     """
@@ -95,7 +95,7 @@ def _read_rows(
 
 
 def rows_of_container(data: Any, *, ordered: bool, table: str) -> Rows:
-    """Rows of any data that is not a frame; `ordered`: the order within a case is the ranking."""
+    """Return rows of any data that is not a frame; `ordered`: the order within a case is the ranking."""
     if is_sparse(data):
         return _rows_of_sparse(data, ordered=ordered, table=table)
     if isinstance(data, Mapping):
@@ -125,7 +125,7 @@ def rows_of_container(data: Any, *, ordered: bool, table: str) -> Rows:
 def _flatten(
     entries: list[Any], user_names: Array, *, ordered: bool, table: str
 ) -> tuple[list[Any], Array, list[Any] | None]:
-    """All items in one list, the number of items per case, and scores or grades where there are any."""
+    """Return all items in one list, the number of items per case, and scores or grades if there are any."""
     form = _detect_form(entries, user_names, ordered=ordered, table=table)
     entry_types = set(map(type, entries))
     fitting = entry_types <= set(form.types)
@@ -179,7 +179,7 @@ class _EntryForm(NamedTuple):
 
 
 def _detect_form(entries: list[Any], user_names: Array, *, ordered: bool, table: str) -> _EntryForm:
-    """The form of the first entry that is not empty."""
+    """Return the form of the first entry that is not empty."""
     for at, entry in enumerate(entries):
         problem = hint = ""
         if isinstance(entry, set | frozenset) and ordered:
@@ -284,12 +284,12 @@ def _rows_of_sparse(data: Any, *, ordered: bool, table: str) -> Rows:
 
 
 def is_sparse(data: Any) -> bool:
-    """Whether the data is a sparse matrix; the nnz of a damaged one cannot be asked for."""
+    """Return whether the data is a sparse matrix; the nnz of a damaged one cannot be asked for."""
     return hasattr(data, "tocsr") and hasattr(type(data), "nnz")
 
 
 def as_csr(data: Any, *, table: str) -> Any:
-    """A scipy sparse matrix by rows, its indices checked; an entry that is stored twice stays two entries.
+    """Return a scipy sparse matrix by rows, indices checked; an entry stored twice stays two entries.
 
     SciPy adds such entries up, or not, depending on the format, and does not look at the indices.
     """
@@ -357,7 +357,7 @@ def _check_indices(indices: Array, size: int, table: str) -> None:
 
 
 def numbers_to_array(values: list[Any]) -> Array:
-    """Numbers as an array that holds each exactly; an array of objects if no type of NumPy does.
+    """Return numbers as an array that holds each exactly; an array of objects if no type of NumPy does.
 
     >>> numbers_to_array([2**53 + 1, 0.5]).dtype, numbers_to_array([1, 0.5]).dtype
     (dtype('O'), dtype('float64'))
@@ -373,7 +373,7 @@ def numbers_to_array(values: list[Any]) -> Array:
 
 
 def as_array(values: Any) -> Array:
-    """A NumPy array: tensors are detached and copied from any device, bfloat16 is widened without loss.
+    """Return a NumPy array; tensors are detached and copied from any device, bfloat16 widened exactly.
 
     >>> as_array([1, 2]).tolist()
     [1, 2]
@@ -403,7 +403,7 @@ def _row_number_ids(size: int) -> tuple[Ids, Codes]:
 
 
 def _has_length(entry: Any) -> bool:
-    """Whether len() answers; classes, arrays without dimensions and sparse matrices have it and refuse."""
+    """Return whether len() answers; classes, 0-dimensional arrays and sparse matrices have it and refuse."""
     has_rows = getattr(entry, "ndim", 1) != 0 and not hasattr(entry, "tocsr")
     return hasattr(type(entry), "__len__") and has_rows
 

@@ -100,14 +100,14 @@ def rows_of_frame(
 
 
 def table_without_rows(table: str) -> InputError:
-    """What to raise for a table that must have some."""
+    """Return what to raise for a table that must have some."""
     return InputError(
         f"the {table} table has no rows.", table=table, hint="Check the filter or the file it came from."
     )
 
 
 def column_notes(column_of: Mapping[str, str], names: Iterable[str]) -> dict[str, Any]:
-    """Which column plays which role, and which play none."""
+    """Return which column plays which role, and which play none."""
     notes: dict[str, Any] = {f"{role}_column": name for role, name in column_of.items()}
     notes["unused"] = tuple(name for name in names if name not in column_of.values())
     if "rank" in column_of and "score" in column_of:
@@ -116,7 +116,7 @@ def column_notes(column_of: Mapping[str, str], names: Iterable[str]) -> dict[str
 
 
 def unnamed_score(name: str, table: str) -> ColumnError:
-    """The error about lists without a score and a rank where an unused column looks like one."""
+    """Return the error about lists without a score and a rank where an unused column looks like one."""
     return ColumnError(
         f"no column was recognised as the score or the rank, and {name!r} holds numbers.",
         table=table,
@@ -143,7 +143,7 @@ def row_arrangement(users: Array) -> str:
 def _kernel_rows(
     frame: Any, column_of: Mapping[str, str], table: str, notes: dict[str, Any], *, ranked: bool
 ) -> Rows | None:
-    """Rows of whole numbers put in their final order by one kernel; None if it cannot read the columns."""
+    """Put rows of whole numbers in their final order by one kernel; None if it cannot read the columns."""
     ambiguous_case = ("case" in column_of) == ("user" in column_of)
     if (
         ambiguous_case
@@ -176,7 +176,7 @@ def _kernel_rows(
 
 
 def _whole_numbers(frame: Any, name: str) -> Array | None:
-    """A column of 64-bit integers without missing values; None for any other column."""
+    """Return a column of 64-bit integers without missing values; None for any other column."""
     series = frame.get_column(name)
     column = series.to_native()
     native_dtype = getattr(column, "dtype", None)
@@ -201,7 +201,7 @@ def find_columns(
     *,
     needed: tuple[str, ...] = ("user", "item"),
 ) -> dict[str, str]:
-    """Which column plays which role; a needed role without a column is an error.
+    """Return which column plays which role; a needed role without a column is an error.
 
     >>> find_columns(["userId", "movieId", "rating"], ("user", "item", "grade"), None, "truth")
     {'user': 'userId', 'item': 'movieId', 'grade': 'rating'}
@@ -219,7 +219,7 @@ def find_columns(
 
 
 def missing_column_hint(names: list[str], role: str, value: str) -> str:
-    """What to do where no column has a role; `value` is the role of a third column.
+    """Return what to do where no column has a role; `value` is the role of a third column.
 
     >>> missing_column_hint(["uid", "iid"], "user", "score")
     "The columns are: uid, iid. Say which: columns={'user': ...}."
@@ -238,7 +238,7 @@ def missing_column_hint(names: list[str], role: str, value: str) -> str:
 def detect_columns(
     names: list[str], roles: tuple[str, ...], requested: Mapping[str, str] | None, table: str
 ) -> dict[str, str]:
-    """Which column plays which role; roles without a column are left out."""
+    """Return which column plays which role; roles without a column are left out."""
     if requested is not None and not isinstance(requested, Mapping):
         raise ColumnError(
             f"columns= came as {type(requested).__name__}.",
@@ -285,7 +285,7 @@ def detect_columns(
 
 
 def first_repeated(names: Iterable[str]) -> str | None:
-    """The first name that was there before, None if there is none."""
+    """Return the first name that was there before, None if there is none."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -313,7 +313,7 @@ def _detect(names: list[str], role: str, requested: Mapping[str, str], table: st
 
 
 def as_frame(data: Any) -> Any:
-    """A narwhals frame of any kind of table; None if the data is not a table."""
+    """Return a narwhals frame of any kind of table; None if the data is not a table."""
     if isinstance(data, dict | list | tuple | set | frozenset | np.ndarray | str):
         return None
     import narwhals.stable.v2 as nw
@@ -348,7 +348,7 @@ def as_frame(data: Any) -> Any:
 
 
 def column_array(series: Any) -> Array:
-    """The values of a column; whole numbers of 128 bits, which NumPy lacks, as objects."""
+    """Return the values of a column; whole numbers of 128 bits, which NumPy lacks, as objects."""
     import narwhals.stable.v2 as nw
 
     if series.dtype in (nw.Int128, nw.UInt128):
@@ -367,7 +367,7 @@ def column_array(series: Any) -> Array:
 
 
 def _encode_cases(frame: Any, name: str, table: str) -> tuple[Ids, Codes | None, Int | None]:
-    """Ids of the cases, and a code per row; rows in ascending groups get an indptr instead of codes."""
+    """Return ids of cases, and a code per row; rows in ascending groups get an indptr instead of codes."""
     series = frame[name]
     values = column_array(series) if series.dtype.is_integer() and not series.is_null().any() else None
     if values is not None and values.dtype.kind == "i":
@@ -380,7 +380,7 @@ def _encode_cases(frame: Any, name: str, table: str) -> tuple[Ids, Codes | None,
 
 
 def encode_column(frame: Any, name: str, table: str, *, as_range: bool = False) -> tuple[Ids, Codes]:
-    """The ids of a column and the code of each row."""
+    """Return the ids of a column and the code of each row."""
     import narwhals.stable.v2 as nw
 
     series = frame[name]

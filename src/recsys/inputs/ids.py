@@ -66,7 +66,7 @@ class TextIds(Ids):
 
 
 def encode(values: Array, *, table: str, column: str, as_range: bool = False) -> tuple[Ids, Codes]:
-    """Ids and the code of each value, from a one-dimensional array.
+    """Return ids and the code of each value, from a one-dimensional array.
 
     `as_range`: whole numbers from 0 that are not too sparse may be their own codes.
     """
@@ -85,7 +85,7 @@ def encode(values: Array, *, table: str, column: str, as_range: bool = False) ->
 
 
 def encode_ints(values: Array, *, as_range: bool = False) -> tuple[Ids, Codes]:
-    """Ids and codes of whole numbers: by a presence table if the range is narrow, else by sorting.
+    """Return ids and codes of whole numbers: by a presence table if the range is narrow, else by sorting.
 
     >>> ids, codes = encode_ints(np.array([30, 10, 30]))
     >>> ids.values.tolist(), codes.tolist()
@@ -112,7 +112,7 @@ def encode_ints(values: Array, *, as_range: bool = False) -> tuple[Ids, Codes]:
 
 
 def _sparse_ints(values: Array) -> tuple[Array, Array]:
-    """The distinct values in ascending order and the code of each row; many rows are hashed, not sorted."""
+    """Return the distinct values, ascending, and the code of each row; many rows are hashed, not sorted."""
     if len(values) > _LARGE:
         with suppress(ImportError):
             import pyarrow as pa
@@ -132,7 +132,7 @@ def range_limit(n_values: int) -> int:
 
 
 def encode_strings(values: Any, *, table: str, column: str) -> tuple[Ids, Codes]:
-    """Ids and codes of strings, none missing: a NumPy array or an Arrow array."""
+    """Return ids and codes of strings, none missing: a NumPy array or an Arrow array."""
     if isinstance(values, np.ndarray) and values.dtype.kind == "U":
         values = values.astype(object)
     if getattr(values, "num_chunks", 1) > 1:
@@ -151,7 +151,7 @@ def encode_strings(values: Any, *, table: str, column: str) -> tuple[Ids, Codes]
 
 
 def encode_categories(series: Any, *, table: str, column: str) -> tuple[Ids, Codes] | None:
-    """Ids and codes of a categorical column of text, none missing; None if Arrow cannot read it."""
+    """Return ids and codes of a categorical column of text, none missing; None if Arrow cannot read it."""
     try:
         import pyarrow as pa
     except ImportError:
@@ -175,7 +175,7 @@ def encode_categories(series: Any, *, table: str, column: str) -> tuple[Ids, Cod
 def convert_ids(
     ids: Ids, codes: Codes, kind: IdKind | None, what: str, row_location: Callable[[int], str]
 ) -> tuple[Ids, Codes]:
-    """Text ids as whole numbers: all of them for "int", or if every id is written as one for None.
+    """Return text ids as whole numbers: all of them for "int", or if every id is written as one for None.
 
     The work is done per id, not per row.
 
@@ -213,14 +213,14 @@ def convert_ids(
 
 
 def ids_of_texts(texts: Iterable[str], kind: IdKind | None, place: str, what: str) -> Array:
-    """The id of the type `kind` that each text is; errors name the place and the row."""
+    """Return the id of the type `kind` that each text is; errors name the place and the row."""
     ids, codes = encode_strings(np.array(list(texts), dtype=object), table=place, column=what)
     ids, codes = convert_ids(ids, codes, kind, f"{what} ids of {place}", lambda row: f", row {row}")
     return ids.values[codes]
 
 
 def differing_ids_hint(first: Ids, second: Ids, what: str) -> str:
-    """What to do about two sides that have no id in common.
+    """Return what to do about two sides that have no id in common.
 
     >>> differing_ids_hint(Ids(np.array(["1.0"], dtype=object)), Ids(np.array(["1"], dtype=object)), "user")
     "As whole numbers '1.0' and '1' are the same user: read both files with ids='int', or convert the ids."
@@ -265,7 +265,7 @@ def _unicode_error(error: UnicodeError, table: str, column: str) -> IdTypeError:
 
 
 def ids_from_sequence(values: Sequence[Any], *, table: str, column: str) -> Array:
-    """A Python sequence of ids as an array, without letting NumPy convert one type into another."""
+    """Return a Python sequence of ids as an array, without letting NumPy convert one type into another."""
     kinds = set(map(type, values))
     if kinds <= {int} or _are_ints(kinds):
         try:
@@ -289,7 +289,7 @@ def ids_from_sequence(values: Sequence[Any], *, table: str, column: str) -> Arra
 
 
 def ids_to_array(values: Iterable[Any], *, table: str, column: str) -> Array:
-    """Ids from an array or any iterable, as an array."""
+    """Return ids from an array or any iterable, as an array."""
     if isinstance(values, np.ndarray):
         refuse_masked(values, table=table)
         if values.ndim != 1:
@@ -331,7 +331,7 @@ def _encode_by_kernel(values: Any) -> tuple[Ids, Codes] | None:
 
 
 def object_array(values: list[Any]) -> Array:
-    """An array of these objects, as they are."""
+    """Return an array of these objects, as they are."""
     array = np.empty(len(values), dtype=object)
     for at, value in enumerate(values):  # all at once, NumPy would take arrays among them apart
         array[at] = value
@@ -339,7 +339,7 @@ def object_array(values: list[Any]) -> Array:
 
 
 def _distinct_strings(values: Any) -> tuple[Array, Array, Array]:
-    """A code per value, the distinct values, and their sort order (UTF-8 order is code point order)."""
+    """Return codes, the distinct values, and their sort order (UTF-8 order is code point order)."""
     if isinstance(values, np.ndarray) and len(values) <= _SMALL:
         return _distinct_objects(values)
     try:
@@ -360,7 +360,7 @@ def _distinct_strings(values: Any) -> tuple[Array, Array, Array]:
 
 
 def _distinct_objects(values: Array) -> tuple[Array, Array, Array]:
-    """The same for Python strings, by a dict."""
+    """Return the same for Python strings, by a dict."""
     texts = values.tolist()
     distinct = sorted(set(texts))
     for text in distinct:
@@ -390,12 +390,12 @@ def _encode_objects(values: Array, table: str, column: str) -> tuple[Ids, Codes]
 
 
 def _are_ints(types: set[type]) -> bool:
-    """Whether all types are whole numbers; bool and NumPy's time spans, which derive from them, are not."""
+    """Return whether all types are whole numbers; bool and NumPy's time spans, derived from them, are not."""
     return all(issubclass(t, int | np.integer) and t not in (bool, np.timedelta64) for t in types)
 
 
 def _mixed_types_error(values: Array, table: str, column: str) -> IdTypeError:
-    """The error of the first value that is not an id, or of another type than the first row."""
+    """Return the error of the first value that is not an id, or of another type than the first row."""
     first = type(values[0])
     for row, value in enumerate(values.tolist()):
         if value is None or (isinstance(value, float) and math.isnan(value)):

@@ -65,24 +65,24 @@ class Rows:
         return len(self.item)
 
     def name(self, row: int) -> str:
-        """A row as error messages name it."""
+        """Return a row as error messages name it."""
         user, item = self.cases.name(self.case[row]), self.items.name(self.item[row])
         return f"row {row} (user {user!r}, item {item!r})"
 
     def error(self, problem: str, column: str, row: int, *, hint: str) -> InputError:
-        """The error about one row."""
+        """Return the error about one row."""
         return InputError(problem, table=self.table, column=column, row=row, hint=hint)
 
 
 def no_rows(table: str, notes: dict[str, Any] | None = None) -> Rows:
-    """A table without rows: its ids are of no kind, so they match those of any other table."""
+    """Return a table without rows: its ids are of no kind, so they match those of any other table."""
     none = Ids(np.zeros(0, dtype=np.int64))
     codes = np.zeros(0, dtype=np.int32)
     return Rows(table, none, codes, none, codes, notes=notes or {})
 
 
 def to_lists(rows: Rows) -> Lists:
-    """Rankings: by rank, by descending score, or in the order of the rows."""
+    """Make rankings: by rank, by descending score, or in the order of the rows."""
     scores: Float | None = None
     ranks: Int | None = None
     notes = rows.notes
@@ -145,7 +145,7 @@ def refuse_negative_grades(data: Interactions, table: str) -> None:
 
 
 def _kernel_order(rows: Rows, order: kernels.Order) -> kernels.PlacedRows | None:
-    """Rows put in order by one kernel; None if they are grouped already or the kernel does not take them."""
+    """Put rows in order by one kernel; None if they are grouped already or the kernel does not take them."""
     integer_ranks = rows.rank is None or rows.rank.dtype.kind == "i"
     if rows.case_codes is None or not integer_ranks:
         return None
@@ -157,7 +157,7 @@ def _kernel_order(rows: Rows, order: kernels.Order) -> kernels.PlacedRows | None
 def _merge_repeats(
     rows: Rows, grade: Float | None, notes: dict[str, Any]
 ) -> tuple[Int, Codes, Float | None, Array | None, Int | None]:
-    """Rows sorted by case and item; repeats are merged and keep the highest grade."""
+    """Return rows sorted by case and item; repeats are merged and keep the highest grade."""
     if grade is None and rows.time is None and len(rows) > _MANY_PAIRS:
         return _merge_pairs(rows, notes)
     if len(rows) <= _SMALL:
@@ -199,7 +199,7 @@ def _merge_pairs(
 
 
 def finite_numbers(values: Array, rows: Rows, column: str) -> Float:
-    """A column of finite numbers, or an error that names the first row that is not."""
+    """Return a column of finite numbers, or raise an error that names the first row that is not."""
     if values.dtype.kind not in "iufb":
         refusal = InputError(
             f"the {column} column holds {values.dtype} values that are not numbers.",
@@ -256,7 +256,7 @@ def _comparable_scores(values: Array, rows: Rows) -> Float:
 
 
 def _exact_number(value: Any) -> Any:
-    """A number that Python compares exactly; text as the whole number it is, or as float64."""
+    """Return a number that Python compares exactly; text as the whole number it is, or as float64."""
     if isinstance(value, str | bytes):
         text = value.decode() if isinstance(value, bytes) else value
         return int(text) if WHOLE_NUMBER.fullmatch(text) else float(text)
@@ -264,7 +264,7 @@ def _exact_number(value: Any) -> Any:
 
 
 def _holds_within_cases(holds: Array, indptr: Int) -> bool:
-    """Whether a comparison of each row with the one before holds, but for the first row of a case."""
+    """Return whether a comparison of each row with the one before holds, but for the first row of a case."""
     borders = indptr[1:-1]
     holds[borders[(borders > 0) & (borders <= len(holds))] - 1] = True
     return bool(holds.all())
@@ -277,7 +277,7 @@ def _indptr(case: Codes, n_cases: int) -> Int:
 
 
 def _stable_order(codes: Codes, n_codes: int) -> Array | None:
-    """The stable order of rows by code; None if they are in it already."""
+    """Return the stable order of rows by code; None if they are in it already."""
     if len(codes) < 2 or (codes[1:] >= codes[:-1]).all():
         return None
     if len(codes) <= _MANY_ROWS:
@@ -295,7 +295,7 @@ def _stable_order(codes: Codes, n_codes: int) -> Array | None:
 
 
 def _items_by_rank(rows: Rows, rank: Array) -> tuple[Codes, Int | None, dict[str, Any]]:
-    """Items in the order of their ranks; these ranks, and notes of how many users leave some out."""
+    """Return items in the order of their ranks; these ranks, and notes of how many users leave some out."""
     integer_ranks = rank.dtype.kind in "iu"
     if rows.indptr is not None and integer_ranks and _is_consecutive(rank, rows.indptr):
         return rows.item, None, rows.notes
@@ -341,7 +341,7 @@ def _rank_error(rows: Rows, rank: Array, row: int) -> InputError:
 
 
 def _is_consecutive(rank: Array, indptr: Int) -> bool:
-    """Whether the ranks of every case are 1, 2, 3, … in the order of the rows."""
+    """Return whether the ranks of every case are 1, 2, 3, … in the order of the rows."""
     sizes = np.diff(indptr)
     if len(sizes) and (sizes == sizes[0]).all():
         return bool((rank.reshape(len(sizes), -1) == np.arange(1, sizes[0] + 1)).all())
@@ -349,7 +349,7 @@ def _is_consecutive(rank: Array, indptr: Int) -> bool:
 
 
 def _order_by_score(rows: Rows, scores: Float, grouped: Array | None) -> Array | None:
-    """The order by descending score within each case, stable; `grouped` is the order by case."""
+    """Return the order by descending score within each case, stable; `grouped` is the order by case."""
     scores, starts = _take(scores, grouped), rows.starts
     if _holds_within_cases(scores[1:] <= scores[:-1], starts):
         return grouped

@@ -43,7 +43,7 @@ class Clock:
     tick: int | None
 
     def at(self, border: Any, *, what: str = "at") -> int | float:
-        """A border in the unit of this clock, rounded up to the next whole number."""
+        """Return a border in the unit of this clock, rounded up to the next whole number."""
         came, hint = Fix(what, border, of="split"), Phrase("Pass {}.", Fix(what, "2026-01-31", of="split"))
         if _is_number(border):
             if self.kind != "number":
@@ -75,7 +75,7 @@ class Clock:
         return min(max(-(-nanoseconds // self.tick), int(_INT64.min)), int(_INT64.max))
 
     def length(self, length: Any, *, what: str) -> int | float:
-        """A length of time in the unit of this clock; `what` is the parameter that errors name."""
+        """Return a length of time in the unit of this clock; `what` is the parameter that errors name."""
         came, hint = Fix(what, length, of="split"), Phrase("Pass {}.", Fix(what, "7d", of="split"))
         if _is_number(length):
             if self.kind != "number":
@@ -103,7 +103,7 @@ class Clock:
         return span
 
     def shown(self, value: Any) -> str:
-        """A value of this clock as text."""
+        """Return a value of this clock as text."""
         if self.kind == "number":
             return f"{value:g}" if isinstance(value, float | np.floating) else str(int(value))
         import pandas as pd
@@ -113,7 +113,7 @@ class Clock:
         return str(pd.Timestamp(date, tz="UTC" if self.kind == "zoned" else None))
 
     def in_ticks(self, tick: int) -> Array:
-        """The values in units of `tick` nanoseconds, which must be no longer than those of this clock."""
+        """Return the values in units of `tick` nanoseconds, at most as long as the unit of this clock."""
         if self.tick is None or self.tick == tick:
             return self.values
         factor = self.tick // tick
@@ -245,7 +245,7 @@ def _text_clock(values: list[Any], missing: Bool, name: str) -> Clock:
 
 
 def _number_clock(numbers: list[Any], missing: Bool, name: str) -> Clock:
-    """Numbers kept exactly: whole ones in 64 bits, decimal ones in float64."""
+    """Return numbers kept exactly: whole ones in 64 bits, decimal ones in float64."""
     whole = all(isinstance(number, int | np.integer) for number in numbers)
     try:
         values = np.array(numbers, dtype=np.int64 if whole else np.float64)
@@ -311,7 +311,7 @@ def _refuse_mixed_zones(zones: set[bool], name: str) -> None:
 
 
 def _is_date(value: Any, *, fine: bool) -> bool:
-    """Whether a value is a date; `fine`: one that nanoseconds can hold."""
+    """Return whether a value is a date; `fine`: one that nanoseconds can hold."""
     import pandas as pd
 
     try:

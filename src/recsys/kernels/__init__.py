@@ -223,7 +223,7 @@ def rank_scores(
     backend: str = "auto",
     cpu_level: str | None = None,
 ) -> ScanResult:
-    """The result of `scan` for given scores: one row per case, one column per item.
+    """Return the result of `scan` for given scores: one row per case, one column per item.
 
     Scores of candidates are finite numbers of any type (the caller ensures it), compared as they are. Among
     equal scores the smaller `item_rank` goes first, among equal ranks the smaller index.

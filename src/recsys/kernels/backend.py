@@ -204,7 +204,7 @@ class ScanProblem:
         return int(self.items.shape[0])
 
     def users_of(self, start: int, stop: int) -> Factors:
-        """The factors of some cases."""
+        """Return the factors of some cases."""
         return rows_between(self.users, self.user_rows, start, stop)
 
 
@@ -236,7 +236,7 @@ class Execution:
             raise InputError(f"cpu_level is {self.cpu_level!r}; expected a name, or None for the best one.")
 
     def n_threads(self, n_entries: int | None = None) -> int:
-        """The given number of threads, or one per core this process may use, if so many entries pay off."""
+        """Return the given number of threads, or one per core of this process if so many entries pay off."""
         if self.threads is not None:
             return min(int(self.threads), MAX_THREADS)
         if n_entries is not None and n_entries < ENTRIES_PER_THREAD:
@@ -266,7 +266,7 @@ BACKENDS: Registry[Backend] = Registry("backend", "recsys.backends")
 
 
 def kernel_of(name: Any, kernel: Literal["match_lists", "scan", "rank_scores"]) -> Callable[..., Any]:
-    """The function that runs a kernel on the backend of this name, or on the one that "auto" stands for."""
+    """Return the function that runs a kernel on the backend of this name; "auto" stands for one of them."""
     if not isinstance(name, str) or name != "auto":
         if not isinstance(name, str) or (name not in BACKENDS and name not in BACKENDS.load_plugins()):
             raise UnknownNameError("backend", name, ("auto", *BACKENDS))
@@ -300,7 +300,7 @@ def as_readable(array: Any, dtype: Any) -> Any:
 
 
 def is_positive_whole(value: Any) -> bool:
-    """Whether the value is a whole number of at least 1."""
+    """Return whether the value is a whole number of at least 1."""
     if isinstance(value, bool) or not isinstance(value, NUMBERS):
         return False
     number: Any = value
@@ -308,7 +308,7 @@ def is_positive_whole(value: Any) -> bool:
 
 
 def to_whole_numbers(name: str, values: Any) -> Any:
-    """A column of whole numbers; an error if it has another type or shape, or a number beyond int64."""
+    """Return a column of whole numbers; raise an error at other types and shapes, or beyond int64."""
     array = to_array(name, values)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise InputError(
@@ -320,7 +320,7 @@ def to_whole_numbers(name: str, values: Any) -> Any:
 
 
 def as_rows(name: str, indptr: Any, items: Any, n_cases: int | None = None) -> Csr:
-    """CSR rows as contiguous (int64 indptr, int32 items); an error names a wrong type or shape."""
+    """Return CSR rows as contiguous (int64 indptr, int32 items); errors name a wrong type or shape."""
     starts = to_array(name, indptr)
     if starts.size and starts.dtype.kind not in "iu":
         raise InputError(f"{name}: indptr is {starts.dtype}, expected int64.", table=name)
@@ -352,7 +352,7 @@ def as_rows(name: str, indptr: Any, items: Any, n_cases: int | None = None) -> C
 
 
 def as_item_rows(name: str, rows: Any, n_cases: int, n_items: int) -> Csr:
-    """CSR rows, given as (indptr, items), of items from 0 to n_items."""
+    """Check CSR rows, given as (indptr, items), of items from 0 to n_items."""
     if not isinstance(rows, tuple | list) or len(rows) != 2:
         raise InputError(f"{name} is {type(rows).__name__}; expected (indptr, items).", table=name)
     indptr, items = as_rows(name, rows[0], rows[1], n_cases)
@@ -368,7 +368,7 @@ def as_item_rows(name: str, rows: Any, n_cases: int, n_items: int) -> Csr:
 
 
 def as_per_item(name: str, values: Any, n_items: int, dtype: Any) -> Any:
-    """One value per item; None stays None."""
+    """Return one value per item; None stays None."""
     if values is None:
         return None
     array = to_array(name, values)
@@ -451,7 +451,7 @@ def as_problem(
 
 
 def rows_between(array: Factors, chosen: Int64s | None, start: int, stop: int) -> Factors:
-    """The rows from start to stop, of all rows or of the chosen ones."""
+    """Return the rows from start to stop, of all rows or of the chosen ones."""
     return array[start:stop] if chosen is None else array[chosen[start:stop]]
 
 
@@ -465,13 +465,13 @@ def _check_matrix(name: str, values: Any) -> Factors:
 
 
 def _is_ready(array: Factors) -> bool:
-    """Whether the kernels can read the array without a copy, whatever its strides."""
+    """Return whether the kernels can read the array without a copy, whatever its strides."""
     is_float = array.dtype in (np.float32, np.float64) and array.dtype.isnative
     return is_float and array.flags.aligned and all(s % array.itemsize == 0 for s in array.strides)
 
 
 def _as_float(array: Factors) -> Factors:
-    """As float32 if that represents every value of its type, else as float64; ready arrays are not copied."""
+    """Convert to float32 if it holds every value of the type, else float64; ready arrays are not copied."""
     if _is_ready(array):
         return array
     wide: Factors = array.astype(float_type(array.dtype))
@@ -479,12 +479,12 @@ def _as_float(array: Factors) -> Factors:
 
 
 def float_type(dtype: Any) -> type[np.float32 | np.float64]:
-    """The type in which the kernels read factors of this type."""
+    """Return the type in which the kernels read factors of this type."""
     return np.float32 if np.can_cast(dtype, np.float32) else np.float64
 
 
 def block_magnitude(name: str, block: Factors, rows: Sequence[int] | Int64s) -> float:
-    """The largest magnitude in some rows; the error for a NaN or an infinity names its row."""
+    """Return the largest magnitude in some rows; the error for a NaN or an infinity names its row."""
     if not block.size:
         return 0.0
     high, low = float(block.max()), float(block.min())
@@ -501,7 +501,7 @@ def block_magnitude(name: str, block: Factors, rows: Sequence[int] | Int64s) -> 
 
 
 def _largest_magnitude(name: str, array: Factors, chosen: Int64s | None = None) -> float:
-    """The largest magnitude of an array or of its chosen rows."""
+    """Return the largest magnitude of an array or of its chosen rows."""
     n_rows = array.shape[0] if chosen is None else chosen.size
     step = max(1, BYTES_PER_CHECK * len(array) // max(1, array.nbytes))
     largest = 0.0
@@ -513,7 +513,7 @@ def _largest_magnitude(name: str, array: Factors, chosen: Int64s | None = None) 
 
 
 def check_overflow(n_factors: int, user_max: float, item_max: float, bias: Float64s | None) -> float:
-    """The largest magnitude of item factors and biases; an error if scores may overflow."""
+    """Return the largest magnitude of item factors and biases; raise an error if scores may overflow."""
     bias_max = 0.0 if bias is None else _largest_magnitude("item_bias", bias)
     with np.errstate(over="ignore"):
         bound = np.float64(max(n_factors, 1)) * user_max * item_max
@@ -527,7 +527,7 @@ def check_overflow(n_factors: int, user_max: float, item_max: float, bias: Float
 
 
 def _check_rows(name: str, rows: Any, n_cases: int, n_items: int) -> Csr | None:
-    """CSR rows; those of seen and eligible items ascend."""
+    """Return checked CSR rows; those of seen and eligible items ascend."""
     if rows is None:
         return None
     indptr, items = as_item_rows(name, rows, n_cases, n_items)

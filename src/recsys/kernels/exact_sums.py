@@ -22,7 +22,7 @@ _FEW = 8  # values; Python adds them faster than NumPy cuts them
 
 
 def exact_sum(values: Float, *, within: float | None = None) -> Fraction:
-    """The exact sum of finite values; `within` is a bound on their magnitude, if it is known.
+    """Return the exact sum of finite values; `within` is a bound on their magnitude, if it is known.
 
     Raises:
         InputError: a value is infinite or NaN.
@@ -37,7 +37,7 @@ def exact_sum(values: Float, *, within: float | None = None) -> Fraction:
 
 
 def exact_mean(values: Float, *, within: float | None = None) -> float:
-    """The correctly rounded mean; NaN for no values."""
+    """Return the correctly rounded mean; NaN for no values."""
     return float(exact_sum(values, within=within) / len(values)) if len(values) else math.nan
 
 

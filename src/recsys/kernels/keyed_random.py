@@ -26,7 +26,7 @@ _WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
 def mix_bits(keys: Array) -> Keys:
-    """64 bits in, 64 well-mixed bits out: a bijection, so different keys never collide.
+    """Map 64 bits to 64 well-mixed bits: a bijection, so different keys never collide.
 
     >>> mix_bits(np.array([0, 1], dtype=np.uint64)).tolist()
     [16294208416658607535, 10451216379200822465]
@@ -48,7 +48,7 @@ def mix_bits(keys: Array) -> Keys:
 
 
 def id_keys(ids: Ids, seed: int, *, purpose: str) -> Keys:
-    """One key per id; the keys of different purposes are independent, also with the same seed."""
+    """Return one key per id; the keys of different purposes are independent, also with the same seed."""
     start = blake2b(f"{purpose}:{check_seed(seed)}".encode(), digest_size=8).digest()
     offset = np.uint64(int.from_bytes(start, "little"))
     if ids.kind == "int":
@@ -57,7 +57,7 @@ def id_keys(ids: Ids, seed: int, *, purpose: str) -> Keys:
 
 
 def text_keys(texts: Iterable[str]) -> Keys:
-    """One key per text: the first bytes of its BLAKE2b hash, so that no two texts are known to share one.
+    """Return a key per text: the first bytes of its BLAKE2b hash; no two texts are known to share one.
 
     A whole number written as text has the key of the number: a file read as text gives the same draws.
     """
@@ -80,7 +80,7 @@ def text_keys(texts: Iterable[str]) -> Keys:
 
 
 def unit_keys(ids: Array) -> Keys:
-    """A stable 64-bit key per id: the same in every process, shard and row order."""
+    """Return a stable 64-bit key per id: the same in every process, shard and row order."""
     ids = np.asarray(ids)
     if ids.dtype.kind in "iub":
         return mix_bits(ids.astype(np.int64).view(np.uint64))
@@ -89,7 +89,7 @@ def unit_keys(ids: Array) -> Keys:
 
 
 def pair_keys(first: Keys, second: Keys) -> Keys:
-    """One key per pair; (a, b) and (b, a) differ."""
+    """Return one key per pair; (a, b) and (b, a) differ."""
     return mix_bits(mix_bits(first) + second)
 
 
@@ -99,12 +99,12 @@ def unit_floats(keys: Keys) -> Float:
 
 
 def digest(keys: Keys) -> str:
-    """A digest of a collection of keys in any order; equal keys count as often as they occur."""
+    """Return a digest of a collection of keys in any order; equal keys count as often as they occur."""
     sums = [int(np.add.reduce(mix_bits(keys ^ np.uint64(salt)), dtype=np.uint64)) for salt in (1, 2, 3, 4)]
     data = b"".join(part.to_bytes(8, "little") for part in (len(keys), *sums))
     return blake2b(data, digest_size=16).hexdigest()
 
 
 def ordered_digest(keys: Keys) -> str:
-    """A digest of a sequence of keys."""
+    """Return a digest of a sequence of keys."""
     return blake2b(np.ascontiguousarray(keys.astype("<u8")).tobytes(), digest_size=16).hexdigest()

@@ -48,7 +48,7 @@ MAX_LIMIT = 1 << 31
 
 @cache
 def load() -> tuple[Any, str]:
-    """The compiled module, or None, and what to say about it."""
+    """Return the compiled module, or None, and what to say about it."""
     try:
         module = import_module("recsys.kernels._native")
     except ImportError as error:
@@ -57,13 +57,13 @@ def load() -> tuple[Any, str]:
 
 
 def why_not() -> str | None:
-    """Why the compiled kernels cannot be used; None where they can."""
+    """Return why the compiled kernels cannot be used; None where they can."""
     module, why = load()
     return why if module is None else None
 
 
 def level_of(cpu_level: str | None) -> str:
-    """The CPU level by the name the compiled module knows; an empty name is the best one."""
+    """Return the CPU level by the name the compiled module knows; an empty name is the best one."""
     if cpu_level and cpu_level not in (known := load()[0].cpu_levels()):
         raise UnknownNameError("cpu_level", cpu_level, known)
     return cpu_level or ""
@@ -138,7 +138,7 @@ def place_rows(
     limit: int,
     cpu_level: str | None = None,
 ) -> PlacedRows | None:
-    """Rows with whole numbers for ids in CSR order, in one or two passes; None if that is not possible.
+    """Put rows with whole numbers for ids in CSR order, in one or two passes; None if that is impossible.
 
     It is not if an item is negative or not below `limit`, if cases are neither in ascending groups nor within
     a range of `limit`, if the ranks of a case are not 1, 2, 3, … in some order, or if items to be put in
@@ -171,7 +171,7 @@ def place_rows(
 
 
 def code_strings(values: Any) -> tuple[Int32s, Any] | None:
-    """One code per string by sorted order, and the distinct strings in that order, as the kernel keeps them.
+    """Return a code per string by sorted order, and the distinct strings in it, as the kernel keeps them.
 
     Args:
         values: a NumPy array of objects or of strings, or (offsets, bytes) as Arrow stores strings.
@@ -236,7 +236,7 @@ def rank_dicts(
 
 
 def hold_truth(truth: Any) -> Any:
-    """What {case: {item: whole grade}} holds now, for many calls of `rank_dicts`; None where it is not plain.
+    """Hold {case: {item: whole grade}} as it is now for calls of `rank_dicts`; None where it is not plain.
 
     Cases without items are left out; `dicts()` of the result gives the rest back.
     """
@@ -245,7 +245,7 @@ def hold_truth(truth: Any) -> Any:
 
 
 def dict_rows(names: Any, keys: Any, rows: Any) -> dict[str, dict[str, float]]:
-    """{name: {key: value}} of a matrix with a row for each name and a column for each key.
+    """Return {name: {key: value}} of a matrix with a row for each name and a column for each key.
 
     >>> dict_rows(["q1", "q2"], ["map", "mrr"], [[0.5, 1.0], [0.25, 0.5]])
     {'q1': {'map': 0.5, 'mrr': 1.0}, 'q2': {'map': 0.25, 'mrr': 0.5}}

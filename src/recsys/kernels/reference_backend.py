@@ -71,7 +71,7 @@ def exact_floats() -> Iterator[None]:
 
 @cache
 def _math_library() -> tuple[Any, Any] | None:
-    """The C library and its default environment; None on platforms without access to it."""
+    """Return the C library and its default environment; None on platforms without access to it."""
     names = {"linux": "libm.so.6", "darwin": None}
     if sys.platform not in names:
         return None
@@ -115,7 +115,7 @@ def match_lists(lists: Csr, truth: Csr, _execution: Execution) -> Matches:
 
 
 def _case_item_keys(*tables: tuple[Int64s, Int32s]) -> list[Int64s]:
-    """One number per (case, item), ordered by case then item, for tables of (lengths, items)."""
+    """Return one number per (case, item), ordered by case then item, for tables of (lengths, items)."""
     present = [items for _, items in tables if items.size]
     if not present:
         return [np.empty(0, np.int64) for _ in tables]
@@ -147,7 +147,7 @@ def _hash_slots(keys: Int64s, n_bits: int) -> Int64s:
 
 
 def _repeat_flags(keys: Int64s) -> Bools | None:
-    """One flag per key: whether it occurred before; None if no key did."""
+    """Return one flag per key: whether it occurred before; None if no key did."""
     # Equal keys share a slot of a hash table, so only keys that lost their slot to another need a sort.
     n_bits = int(keys.size * 8).bit_length() + 1
     slot = _hash_slots(keys, n_bits)
@@ -255,7 +255,7 @@ class _ReferenceBlock:
         return scores
 
     def best(self, k: int) -> tuple[Int64s, Int32s, Float64s]:
-        """The k best of each case: lengths, items, exact scores."""
+        """Return the k best of each case: lengths, items, exact scores."""
         # At least k candidates reach `cut`, so an item that cannot reach it is not among the best.
         n_items = self.low.shape[1]
         cut = (
@@ -273,7 +273,7 @@ class _ReferenceBlock:
         return np.minimum(n_found, k), columns[in_list].astype(np.int32), scores[in_list]
 
     def counts(self, truth: Csr, step: int) -> tuple[Int64s, Int64s, Int64s, Float64s]:
-        """Per truth item: candidates above it, level with it, level but before it, and its exact score."""
+        """Count per truth item: candidates above it, level, level but before it; and its exact score."""
         indptr, items = truth
         starts = indptr[self.start : self.stop + 1]
         rows = np.repeat(np.arange(self.stop - self.start), np.diff(starts))
@@ -294,7 +294,7 @@ class _ReferenceBlock:
     def _count_ranks(
         self, rows: Int64s, truth_items: Int64s, scores: Float64s
     ) -> tuple[Int64s, Int64s, Int64s]:
-        """Per truth item: candidates above it, level with it, and level but before it."""
+        """Count per truth item: candidates above it, level with it, and level but before it."""
         surely_above = self.low[rows] > scores[:, None]
         which, columns = np.nonzero(
             self.candidate[rows] & ~surely_above & (self.high[rows] >= scores[:, None])
@@ -343,7 +343,7 @@ def rank_scores(problem: ScoreProblem, _execution: Execution) -> ScanResult:
 def _count_in_row(
     scores: Factors, candidate: Bools, items: Int32s, rank: Int64s
 ) -> tuple[Int64s, Int64s, Int64s]:
-    """Per item: candidates above it, level with it, and level but before it."""
+    """Count per item: candidates above it, level with it, and level but before it."""
     pool = np.flatnonzero(candidate)
     pool_scores, truth_scores = scores[pool], scores[items]
     if len(items) <= FEW_TRUTH_ITEMS:
@@ -359,7 +359,7 @@ def _count_in_row(
 
 
 def _best_candidates(scores: Factors, candidate: Bools, k: int, rank: Int64s) -> Int32s:
-    """The k best candidates; only scores that may be among them are sorted."""
+    """Return the k best candidates; only scores that may be among them are sorted."""
     pool = np.flatnonzero(candidate)
     pool_scores = scores[pool]
     if len(pool_scores) > k:

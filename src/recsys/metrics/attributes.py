@@ -48,7 +48,7 @@ _FORMS = {
 
 
 def read_table(data: Any, *, table: str) -> Table:
-    """A table with one row per id.
+    """Return a table with one row per id.
 
     Args:
         data: a frame with an id column, {column: {id: value}} or {id: value}.
@@ -121,7 +121,7 @@ def _make_table(values: Array, columns: Mapping[str, Array], table: str) -> Tabl
 
 
 def _join_labels(values: Array) -> Array:
-    """Numbers and dates as they are; other cells as text, several labels with | between them."""
+    """Return numbers and dates as they are; other cells as text, several labels with | between them."""
     if values.dtype.kind in "fiubmM":
         return values
     cells, out = values.tolist(), np.empty(len(values), dtype=object)
@@ -135,7 +135,7 @@ def _join_labels(values: Array) -> Array:
 
 
 def read_popularity(data: Any) -> Table:
-    """How many users had each item, as a table with the column "popularity".
+    """Return how many users had each item, as a table with the column "popularity".
 
     Args:
         data: {item: users}, a Series, or an array by item number.
@@ -266,7 +266,7 @@ def read_reference(data: Any) -> Lists:
 
 
 def read_intents(data: Any) -> Table | str:
-    """The name of a column of items=, or a table of {user: {item: [intents]}}.
+    """Return the name of a column of items=, or a table of {user: {item: [intents]}}.
 
     Raises:
         InputError: `data` is neither.
@@ -366,7 +366,7 @@ class ItemFacts:
         return self._align(train.items, counts.astype(np.float64), 0.0)
 
     def n_users(self, users: float | None = None, metric: str = "") -> float:
-        """How many users the popularity was counted over: `users` if given, else those of train=.
+        """Return how many users the popularity was counted over: `users` if given, else those of train=.
 
         Raises:
             NotDefinedError: neither says; `metric` is one whose parameter `users` does.
@@ -406,7 +406,7 @@ class ItemFacts:
         return np.where(self.popularity > 0, (below + up_to + 1) / (2 * max(len(levels), 1)), 0.0)
 
     def in_tail(self, head: float) -> Bool:
-        """Which items lie outside the head: the most popular ones, with the share `head` of interactions."""
+        """Return which items are outside the head, the most popular with the share `head` of interactions."""
         counts = np.sort(self.all_popularities)[::-1]
         last = int(np.searchsorted(np.cumsum(counts), head * counts.sum(), side="left"))
         least_in_head = counts[min(last, len(counts) - 1)] if len(counts) else 1
@@ -434,7 +434,7 @@ class ItemFacts:
         return self.context.embeddings
 
     def number(self, column: str | None) -> Float:
-        """A column of numbers, NaN for an item without one.
+        """Return a column of numbers, NaN for an item without one.
 
         Raises:
             ColumnError: there is no such column, or it holds no numbers.
@@ -447,18 +447,18 @@ class ItemFacts:
         return self._align(ids, values.astype(np.float64), np.nan)
 
     def is_number(self, column: str | None) -> bool:
-        """Whether a column holds numbers."""
+        """Return whether a column holds numbers."""
         return self._column(column)[2].dtype.kind in "fiub"
 
     def attribute(self, column: str | None) -> Attribute:
-        """The labels of each item in one column; a cell may hold several (a list, or text with |)."""
+        """Return the labels of each item in one column; a cell may hold several (a list, or text with |)."""
         if column not in self._attributes:
             ids, _, values = self._column(column)
             self._attributes[column] = align_labels(ids, values, self.ids)
         return self._attributes[column]
 
     def _column(self, column: str | None) -> tuple[Ids, str, Array]:
-        """The ids of items=, and the name and cells of a column: the only one where none is named."""
+        """Return the ids of items=, and the name and cells of a column: the only one where none is named."""
         table = self.context.items
         if table is None:
             raise NotDefinedError("nothing is known about the items.", hint=Phrase("Pass {items=}."))
@@ -475,21 +475,21 @@ class ItemFacts:
         return table.ids, name, table.columns[name]
 
     def _align(self, ids: Ids, values: Array, fill: float) -> Float:
-        """The values of `ids` in the order of our items, `fill` for an item that is not in `ids`."""
+        """Return the values of `ids` in the order of our items, `fill` for an item that is not in `ids`."""
         ids.same_kind(self.ids, what="item")
         at = ids.code_of(self.ids.values)
         return np.where(at >= 0, values[at], fill) if len(ids) else np.full(len(self.ids), fill)
 
 
 def vector_rows(vectors: Vectors, ids: Ids, *, what: str) -> Int:
-    """The row of each id's vector, -1 where it has none."""
+    """Return the row of each id's vector, -1 where it has none."""
     vectors.ids.same_kind(ids, what=what)
     at = vectors.ids.code_of(ids.values)
     return np.where(at >= 0, vectors.rows[at], -1) if len(vectors.ids) else at
 
 
 def align_labels(known: Ids, values: Array, ids: Ids) -> Attribute:
-    """The labels of `ids`, from one cell per id of `known`."""
+    """Return the labels of `ids`, from one cell per id of `known`."""
     known.same_kind(ids, what="item")
     cells = [parse_labels(cell) for cell in values.tolist()]
     labels = sorted({label for cell in cells for label in cell})
@@ -501,7 +501,7 @@ def align_labels(known: Ids, values: Array, ids: Ids) -> Attribute:
 
 
 def parse_labels(cell: Any) -> list[str]:
-    """The labels in one cell, sorted and without repeats: a list of them, or text with | between them.
+    """Return the labels in one cell, sorted and without repeats: a list of them, or text with | between them.
 
     >>> parse_labels("Drama|War"), parse_labels(["b", "a", "b"]), parse_labels(None), parse_labels(3)
     (['Drama', 'War'], ['a', 'b'], [], ['3'])
@@ -523,7 +523,7 @@ def _is_masked(cell: Any) -> bool:
 
 
 def row_norms(matrix: Array) -> Float:
-    """The Euclidean norm of each row, in float64."""
+    """Return the Euclidean norm of each row, in float64."""
     out = np.empty(len(matrix))
     step = max(1, _BLOCK_BYTES // (8 * max(1, matrix.shape[1])))
     for start in range(0, len(matrix), step):
@@ -533,7 +533,7 @@ def row_norms(matrix: Array) -> Float:
 
 
 def row_products(one: Float, other: Float) -> Float:
-    """The sums of products along the last axis, with the same bits everywhere.
+    """Return the sums of products along the last axis, with the same bits everywhere.
 
     Each product is rounded before it is added, and the order is NumPy's for numbers side by side; einsum
     multiplies and adds at once where the processor can.

@@ -27,7 +27,7 @@ MERITS = ("catalogue", "train", "equal")
 def _range_of_divergence(
     data: DataLimits, k: int | None, c: Conventions, *, by: str | None, divergence: str, alpha: float
 ) -> Range:
-    """At most -ln alpha for kl, as q' is at least alpha p."""
+    """Return the range of a divergence: at most -ln alpha for kl, as q' is at least alpha p."""
     return 0.0, -math.log(alpha) if divergence == "kl" else 1.0
 
 
@@ -95,7 +95,7 @@ def miscalibration(
 
 
 def label_amounts(kinds: Attribute, entries: tuple[Array, Array, Float], part: slice) -> Float:
-    """How much of each kind the cases of one block have: an array cases x kinds.
+    """Return how much of each kind the cases of one block have: an array cases x kinds.
 
     Args:
         kinds: the kinds of each item.
@@ -141,7 +141,7 @@ DIVERGENCES: dict[str, Callable[[Float, Float, float], Float]] = {
 
 
 def _range_of_kinds(data: DataLimits, k: int | None, c: Conventions, *, by: str | None) -> Range:
-    """As many kinds as there are, or as k items of the most kinds can have."""
+    """Return a range up to as many kinds as there are, or as k items of the most kinds can have."""
     labels = data.item_facts.attribute(by)
     most = int(np.diff(labels.indptr).max(initial=0)) * data.places(k)
     return 0.0, min(len(labels.labels), most) / float(k or 1)
@@ -249,7 +249,7 @@ _DISTANCES_OF_SHARES = {"total_variation": _total_variation, "js": _js, "helling
 
 
 def _written_shares(text: str, labels: list[str]) -> Float:
-    """The share of each label from text like "a:1|b:3"; a label that is not written gets nothing.
+    """Return the share of each label from text like "a:1|b:3"; a label that is not written gets nothing.
 
     Raises:
         ConventionError: the text is another, or names no label.
@@ -342,7 +342,7 @@ def exposure_ratio(
 
 
 def group_shares(s: CatalogueReading, by: str | None, merit: str) -> tuple[Float, Float]:
-    """The share of the exposure that each group gets, and the share it is due.
+    """Return the share of the exposure that each group gets, and the share it is due.
 
     Raises:
         ConventionError: `merit` is not catalogue, train or equal.
@@ -353,7 +353,7 @@ def group_shares(s: CatalogueReading, by: str | None, merit: str) -> tuple[Float
 
 
 def due_shares(facts: ItemFacts, by: str | None, merit: str) -> Float:
-    """The share that each group of these items is due: of the items, of what users had, or all the same."""
+    """Return the share that each group of items is due: of items, of what users had, or all the same."""
     groups = facts.attribute(by)
     due = _label_shares(groups, np.ones(len(facts.ids)) if merit != "train" else facts.popularity)
     if merit == "equal":
@@ -362,7 +362,7 @@ def due_shares(facts: ItemFacts, by: str | None, merit: str) -> Float:
 
 
 def _label_shares(groups: Attribute, amounts: Float) -> Float:
-    """The share of each group in one amount per item."""
+    """Return the share of each group in one amount per item."""
     sizes = np.diff(groups.indptr)
     item = np.repeat(np.arange(len(sizes)), sizes)
     part = divide_or_zero(np.ones(len(item)), sizes[item] * 1.0)

@@ -71,7 +71,7 @@ def check_weight(name: str, weight: str, p: float) -> None:
 
 
 def place_weights(weight: str, p: float, places: int) -> Float:
-    """The weight of places 1 … `places`, at index place - 1, by a name of `WEIGHTS`.
+    """Return the weight of places 1 … `places`, at index place - 1, by a name of `WEIGHTS`.
 
     >>> place_weights("geometric", 0.5, 3).tolist()
     [1.0, 0.5, 0.25]

@@ -29,7 +29,7 @@ _LONGEST_IDEAL = 1 << 24
 
 
 def _range_of_dcg(data: DataLimits, k: int | None, c: Conventions) -> Range:
-    """The highest gains of one user at the places that weigh most."""
+    """Return the highest gains of one user at the places that weigh most."""
     case, grades = data.relevant_grades(c)
     gain, n = gains(c.gain, grades), data.n_hits(k, c)
     weights = np.sort(discount_weights(c.discount, data.places(k)))[::-1][:n]
@@ -155,7 +155,7 @@ def rbp(h: Reading, k: int | None, c: Conventions, *, p: float = 0.8) -> Float:
 
 
 def _chances_to_look(h: Reading, k: int | None, p: float) -> Float:
-    """p^(place - 1) of each relevant hit, 0 beyond k."""
+    """Return p^(place - 1) of each relevant hit, 0 beyond k."""
     if not 0 < p < 1:
         raise ConventionError(
             f"rbp needs a persistence between 0 and 1, got p={p!r}.", hint="Write rbp(p=0.8)."

@@ -30,7 +30,7 @@ _WHOLE_BYTES = 256 << 20
 
 
 def _range_of_ild(data: DataLimits, k: int | None, c: Conventions, *, distance: Any, missing: str) -> Range:
-    """The largest distance that two vectors can have; a function may give any."""
+    """Return the largest distance that two vectors can have; a function may give any."""
     vectors = data.context.embeddings
     if callable(distance) or vectors is None:
         return 0.0, math.inf
@@ -149,13 +149,13 @@ def _euclidean(block: Float) -> Float:
 
 
 def _bounded_euclidean(block: Float) -> Float:
-    """1 - mean of the similarity 1 / (1 + distance)."""
+    """Return 1 - mean of the similarity 1 / (1 + distance)."""
     distance = _pairwise_distances(block)
     return _mean_of_pairs(distance / (1.0 + distance))
 
 
 def _pairwise_distances(block: Float) -> Float:
-    """The distances of the pairs of each list: those of its first item to all after it, then the second's."""
+    """Return the distances of the pairs of each list: first item to all after it, then the second."""
     gaps = (block[:, i + 1 :] - block[:, i : i + 1] for i in range(block.shape[1] - 1))
     return np.concatenate([np.sqrt(row_products(gap, gap)) for gap in gaps], axis=1)
 
@@ -171,7 +171,7 @@ def _hamming(block: Float) -> Float:
 
 
 def _common_coordinates(block: Float) -> tuple[Float, Float]:
-    """For each pair of items, in how many coordinates both and at least one of them are not 0."""
+    """Return for each pair of items in how many coordinates both and at least one are not 0."""
     has = (block != 0).astype(np.float64)
     count = has.sum(axis=2)
     first, second = np.triu_indices(block.shape[1], 1)
@@ -282,7 +282,7 @@ def _mean_similarity(
 
 
 def _to_length_one(h: Reading) -> Float:
-    """What the vector of each item is multiplied by for length 1; 0 for a vector of zeros."""
+    """Return what the vector of each item is multiplied by for length 1; 0 for a vector of zeros."""
     return divide_or_zero(np.ones(len(h.facts.matrix)), h.facts.row_norms)
 
 
@@ -306,7 +306,7 @@ class WeightedRows(NamedTuple):
 
 
 def profile_entries(h: Reading, *, units: bool = False, of_items: bool = False) -> WeightedRows:
-    """The vectors of profiles=, or those of the items each user had, weighted by grade: each user's sum.
+    """Return the vectors of profiles=, or each user's sum of those of the items had, weighted by grade.
 
     Args:
         h: the reading whose users are described.
@@ -340,7 +340,7 @@ def profile_entries(h: Reading, *, units: bool = False, of_items: bool = False) 
 
 
 def sums_by_case(terms: WeightedRows, borders: Int) -> Iterator[Float]:
-    """For each block of cases between two borders, their sums: cases x factors."""
+    """Yield the sums of each block of cases between two borders: cases x factors."""
     from scipy.sparse import csr_array
 
     whole = terms.vectors(slice(None)) if _is_small(terms) else None
@@ -369,6 +369,6 @@ def borders_within(sizes: Int, *terms: WeightedRows) -> Int:
 
 
 def _is_small(terms: WeightedRows) -> bool:
-    """Whether the whole matrix needs no copy in float64, or a small one."""
+    """Return whether the whole matrix needs no copy in float64, or a small one."""
     as_it_is = terms.matrix.dtype == np.float64 and terms.scale is None
     return as_it_is or terms.matrix.size * 8 <= _WHOLE_BYTES

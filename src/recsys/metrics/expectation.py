@@ -29,7 +29,7 @@ class TieGroups(NamedTuple):
 
 
 def groups(reading: Reading) -> TieGroups:
-    """The tie groups of a reading; a place without a tie is a group of one."""
+    """Return the tie groups of a reading; a place without a tie is a group of one."""
     case, rank = reading.case, reading.rank
     tied = np.ones(len(rank), dtype=np.int64) if reading.tied is None else reading.tied
     start, relevant = runs(case, rank)
@@ -37,7 +37,7 @@ def groups(reading: Reading) -> TieGroups:
 
 
 def first_hit(reading: Reading, k: int | None, value: Callable[[int, int, int, int | None], float]) -> Float:
-    """`value(above, tied, relevant, k)` of the first group of each case; 0 for a case without one."""
+    """Return `value(above, tied, relevant, k)` of the first group of each case; 0 for a case without one."""
     g = groups(reading)
     first = np.flatnonzero(g.before == 0)
     out = np.zeros(reading.n_cases)
@@ -48,7 +48,7 @@ def first_hit(reading: Reading, k: int | None, value: Callable[[int, int, int, i
 
 @lru_cache(maxsize=1 << 16)
 def chance_of_hit(above: int, tied: int, relevant: int, k: int | None) -> float:
-    """P(at least one of the relevant hits lies in the first k places)."""
+    """Return P(at least one of the relevant hits lies in the first k places)."""
     inside = tied if k is None else min(tied, k - above)
     if inside <= 0:
         return 0.0
@@ -62,7 +62,7 @@ def chance_of_hit(above: int, tied: int, relevant: int, k: int | None) -> float:
 
 @lru_cache(maxsize=1 << 16)
 def reciprocal_of_first(above: int, tied: int, relevant: int, k: int | None) -> float:
-    """E[1 / place of the first relevant hit], where a place beyond k counts 0."""
+    """Return E[1 / place of the first relevant hit], where a place beyond k counts 0."""
     last = tied - relevant + 1 if k is None else min(tied - relevant + 1, k - above)
     total, chance = 0.0, relevant / tied
     for j in range(1, last + 1):
@@ -72,7 +72,7 @@ def reciprocal_of_first(above: int, tied: int, relevant: int, k: int | None) -> 
 
 
 def precision_sum(reading: Reading, k: int | None) -> Float:
-    """E[sum over relevant hits of (hits so far)/place], per case."""
+    """Return E[sum over relevant hits of (hits so far)/place], per case."""
     g = groups(reading)
     rows = zip(*(x.tolist() for x in (g.above, g.tied, g.relevant, g.before)), strict=True)
     values = np.array([_precision_in_group(a, t, float(r), b, k) for a, t, r, b in rows])
@@ -80,7 +80,7 @@ def precision_sum(reading: Reading, k: int | None) -> Float:
 
 
 def precision_per_hit(reading: Reading, k: int | None) -> Float:
-    """E[(sum over relevant hits of (hits so far)/place) / hits], per case: the divisor is random too."""
+    """Return E[(sum over relevant hits of (hits so far)/place) / hits], per case: hits are random too."""
     g = groups(reading)
     out = np.zeros(reading.n_cases)
     sums = np.zeros(reading.n_cases)
@@ -105,7 +105,7 @@ def precision_per_hit(reading: Reading, k: int | None) -> Float:
 
 @lru_cache(maxsize=1 << 16)
 def _precision_in_group(above: int, tied: int, relevant: float, before: int, k: int | None) -> float:
-    """E[sum over the group's relevant hits in the first k places of (hits so far)/place]."""
+    """Return E[sum over the group's relevant hits in the first k places of (hits so far)/place]."""
     inside = tied if k is None else min(tied, k - above)
     slope = (relevant - 1) / (tied - 1) if tied > 1 else 0.0
     share = relevant / tied
@@ -114,7 +114,7 @@ def _precision_in_group(above: int, tied: int, relevant: float, before: int, k: 
 
 
 def _hypergeometric(tied: int, relevant: int, inside: int) -> list[float]:
-    """P(exactly j of `relevant` fall into `inside` of `tied` places), for each j."""
+    """Return P(exactly j of `relevant` fall into `inside` of `tied` places), for each j."""
     chances = [1.0]
     for place in range(inside):
         left = tied - place
@@ -127,7 +127,7 @@ def _hypergeometric(tied: int, relevant: int, inside: int) -> list[float]:
 
 
 def cascade(reading: Reading, stop: Float, k: int | None) -> Float:
-    """E[ERR]: the reader stops at an item with chance `stop`, and stopping at a place counts 1/place."""
+    """Return E[ERR]: the reader stops at an item with chance `stop`, and stopping counts 1/place."""
     g = groups(reading)
     out, left = np.zeros(reading.n_cases), np.ones(reading.n_cases)
     rows = zip(*(x.tolist() for x in (g.case, g.above, g.tied, g.relevant, g.start)), strict=True)
@@ -143,7 +143,7 @@ def cascade(reading: Reading, stop: Float, k: int | None) -> Float:
 def _cascade_in_group(
     above: int, tied: int, chances: tuple[float, ...], k: int | None
 ) -> tuple[float, float]:
-    """The expected value of one group, and the chance that the reader goes on beyond it."""
+    """Return the expected value of one group, and the chance that the reader goes on beyond it."""
     inside = tied if k is None else min(tied, k - above)
     passes = float(np.prod([1.0 - c for c in chances]))
     total = 0.0

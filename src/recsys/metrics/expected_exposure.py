@@ -22,7 +22,7 @@ from recsys.records.arrays import Array, Float, Int, positions, runs
 
 
 def _exposures(h: Reading, k: int | None, by: str | None, weight: str, p: float) -> tuple[Int, Float, Float]:
-    """Each pair of a case and an item (or group) with exposure: its case, its exposure and its target."""
+    """Return the case, the exposure and the target of each pair of a case and an item (or group)."""
     check_weight("expected exposure", weight, p)
     return h.cached(("expected exposure", k, by, weight, p), lambda: _count(h, k, by, weight, p))
 

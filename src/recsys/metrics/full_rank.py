@@ -253,7 +253,7 @@ def mcc(h: Reading, k: int | None, c: Conventions) -> Float:
 
 
 def _confusion_counts(h: Reading, k: int | None, c: Conventions) -> tuple[float, Float, Float]:
-    """Items of the catalogue, and per case the items shown and the hits in the first k places."""
+    """Return the items of the catalogue, and per case the items shown and the hits in the first k places."""
     size = h.context.n_items or 0
     shown, hits = divisor(c.accuracy_over, k, h), h.count(k)
     least = np.maximum(shown + h.n_relevant - np.minimum(hits, h.n_relevant), shown)
@@ -266,7 +266,7 @@ def _confusion_counts(h: Reading, k: int | None, c: Conventions) -> tuple[float,
 
 
 def _percentiles(h: Reading) -> Float:
-    """How far down each relevant hit is: 0 is the very top, 1 the very bottom."""
+    """Return how far down each relevant hit is: 0 is the very top, 1 the very bottom."""
     return (h.mean_rank - 1) / np.maximum(_n_candidates(h) - 1, 1)[h.case]
 
 

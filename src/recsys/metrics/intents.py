@@ -61,12 +61,12 @@ class Intents(NamedTuple):
 
 
 def truth_intents(h: Reading) -> Intents:
-    """The intents of the truth of a reading; computed once."""
+    """Return the intents of the truth of a reading; computed once."""
     return h.cached("intents", lambda: _intents_of_truth(h))
 
 
 def _intents_of_truth(h: Reading) -> Intents:
-    """The intents of the relevant items, from a column of the items or from a table by user."""
+    """Return the intents of the relevant items, from a column of the items or from a table by user."""
     case, item = h.relevant_pairs
     table = h.context.intents
     if isinstance(table, Table):
@@ -91,7 +91,7 @@ def _intents_of_truth(h: Reading) -> Intents:
 
 
 def intents_of_hits(h: Reading, intents: Intents) -> IntentHits:
-    """The relevant hits of the lists with their intents, by case and place."""
+    """Return the relevant hits of the lists with their intents, by case and place."""
     return _join_intents(h, intents, (h.case, h.item, h.rank))
 
 
@@ -108,7 +108,7 @@ def _join_intents(h: Reading, intents: Intents, entries: tuple[Array, Array, Int
 
 
 def greedy_order(h: Reading, intents: Intents, k: int | None, alpha: float) -> tuple[Int, Int, Int]:
-    """Case, item and place of lists that take the best item next, as in ndeval; by case and place.
+    """Return case, item and place of lists that take the best item next, as in ndeval; by case and place.
 
     Of equally good items the one with the last id is taken.
     """
@@ -132,12 +132,12 @@ def greedy_order(h: Reading, intents: Intents, k: int | None, alpha: float) -> t
 
 
 def in_first_places(hits: IntentHits, k: int | None) -> IntentHits:
-    """The rows of the first k places."""
+    """Return the rows of the first k places."""
     return hits if k is None else IntentHits(*(column[hits.place <= k] for column in hits))
 
 
 def times_served(hits: IntentHits, size: int) -> Int:
-    """How often the intent of each row was served further up; rows are sorted by case, then place."""
+    """Return how often the intent of each row was served further up; rows are sorted by case, then place."""
     key = hits.case * max(size, 1) + hits.intent
     order = np.argsort(key, kind="stable")
     first, sizes = runs(key[order])
@@ -147,7 +147,7 @@ def times_served(hits: IntentHits, size: int) -> Int:
 
 
 def _intents_of_hits(h: Reading) -> list[list[int]]:
-    """The intents that each relevant hit serves."""
+    """Return the intents that each relevant hit serves."""
     rows = _join_intents(h, truth_intents(h), (h.case, h.item, np.arange(len(h.case))))
     borders = np.cumsum(np.bincount(rows.place, minlength=len(h.case)))
     return [part.tolist() for part in np.split(rows.intent, borders[:-1])] if len(borders) else []
@@ -156,7 +156,7 @@ def _intents_of_hits(h: Reading) -> list[list[int]]:
 def _order_of_ties(
     h: Reading, k: int | None, gain: Callable[[int, int, int], float], weights: Weights, *, best: bool
 ) -> Float:
-    """A number per relevant hit: tied hits in the falling (rising) order of it have the best (worst) value.
+    """Return a number per relevant hit; in its falling (rising) order, tied hits are best (worst).
 
     The value is the sum over hits and their intents of gain(case, intent, times served above) x the weight of
     the place. The order within a group of equal scores does not change what comes after it, and no item gains
@@ -210,7 +210,7 @@ def _search_order(
 
     @cache
     def rest(placed: tuple[int, ...]) -> tuple[float, tuple[int, ...]]:
-        """The value of what follows those placed, and the kinds in their order."""
+        """Return the value of what follows those placed, and the kinds in their order."""
         found: list[tuple[float, tuple[int, ...]]] = []
         for at, kind in enumerate(kinds):
             if placed[at] < sizes[at]:
@@ -227,7 +227,7 @@ def _search_order(
 
 
 def _order_by_gain(weights: Callable[[int, float], Float]) -> Callable[..., Float]:
-    """The order of ties for metrics in which an intent served before counts less."""
+    """Return the order of ties for metrics in which an intent served before counts less."""
 
     def order(
         h: Reading, k: int | None, c: Conventions, *, best: bool, alpha: float, beta: float = 0.5
@@ -257,12 +257,12 @@ def _order_by_new_intents(h: Reading, k: int | None, c: Conventions, *, best: bo
 
 
 def _n_intents(h: Reading, k: int | None, c: Conventions, *, best: bool) -> Float:
-    """How many intents each relevant hit serves."""
+    """Return how many intents each relevant hit serves."""
     return np.array([len(intents) for intents in _intents_of_hits(h)], dtype=np.float64)
 
 
 def _n_relevant_of_intents(h: Reading) -> Int:
-    """How many relevant items of each case serve each intent, at case x number of intents + intent."""
+    """Return how many relevant items of each case serve each intent, at case x number of intents + intent."""
     intents = truth_intents(h)
     return np.bincount(intents.case * intents.size + intents.intent, minlength=h.n_cases * intents.size)
 
@@ -270,7 +270,7 @@ def _n_relevant_of_intents(h: Reading) -> Int:
 def _range_over_greedy(
     data: DataLimits, k: int | None, c: Conventions, *, alpha: float, beta: float = 0.5
 ) -> Range:
-    """What the best list gains over a greedy one: 1 / (1 - 1/e), at most.
+    """Return what the best list gains over a greedy one: 1 / (1 - 1/e), at most.
 
     What the first r places serve is submodular, so the greedy ones serve at least 1 - 1/e of the most
     (Nemhauser, Wolsey & Fisher 1978) for every r, and a metric whose weights fall with the place is a
@@ -496,7 +496,7 @@ def subtopic_recall(h: Reading, k: int | None, c: Conventions) -> Float:
 
 
 def _share_of_most(h: Reading, k: int | None, alpha: float, weights: Weights) -> Float:
-    """The weighted gains over those of a list in which every item serves every intent."""
+    """Return the weighted gains over those of a list in which every item serves every intent."""
     intents = truth_intents(h)
     longest = int(h.n_listed.max(initial=0)) if k is None else k
     most = np.cumsum(weights(longest) * (1.0 - alpha) ** np.arange(longest))
@@ -507,7 +507,7 @@ def _share_of_most(h: Reading, k: int | None, alpha: float, weights: Weights) ->
 
 
 def _share_of_greedy(h: Reading, k: int | None, alpha: float, weights: Weights) -> Float:
-    """The weighted gains over those of the greedily best list."""
+    """Return the weighted gains over those of the greedily best list."""
     intents = truth_intents(h)
     greedy = _join_intents(h, intents, greedy_order(h, intents, k, alpha))
     best = _sum_gains(h, k, alpha, greedy, weights)
@@ -516,12 +516,12 @@ def _share_of_greedy(h: Reading, k: int | None, alpha: float, weights: Weights) 
 
 
 def _nan_without_intent(intents: Intents, values: Float) -> Float:
-    """The values, NaN for a case whose relevant items serve no intent."""
+    """Return the values, NaN for a case whose relevant items serve no intent."""
     return np.where(intents.n_of_case > 0, values, math.nan)
 
 
 def _sum_gains(h: Reading, k: int | None, alpha: float, hits: IntentHits, weights: Weights) -> Float:
-    """Per case, the gains of the first k places times the weights of the places."""
+    """Return, per case, the gains of the first k places times the weights of the places."""
     _check_alpha(alpha)
     hits = in_first_places(hits, k)
     gain = (1.0 - alpha) ** times_served(hits, int(hits.intent.max(initial=0)) + 1)

@@ -156,7 +156,7 @@ def rating(
 
 
 def own_params(body: Body) -> dict[str, Any]:
-    """The keyword parameters of a body and their defaults."""
+    """Return the keyword parameters of a body and their defaults."""
     return dict(body.__kwdefaults__ or {})
 
 
@@ -335,7 +335,7 @@ def mce(p: Predictions, *, bins: float = 10.0, binning: str = "width") -> Float:
 
 
 def _calibration_gaps(p: Predictions, bins: float, binning: str) -> tuple[Float, Float]:
-    """|sum p - clicks| and the number of rows of each bin, groups x bins.
+    """Return |sum p - clicks| and the number of rows of each bin, groups x bins.
 
     A bin is (low, high]; the first also holds 0.
     """
@@ -411,7 +411,7 @@ def fcp(p: Predictions, *, over: str = "users") -> Float:
 
 
 def _ordered_pairs(p: Predictions) -> tuple[Float, Float]:
-    """Of each row, in how many pairs with a lower rating of its user it is predicted higher; and all of them.
+    """Count each row's pairs with a lower rating of its user: those that it is predicted above, and all.
 
     A merge sort that counts: blocks of a user's rows, by rating, are merged two by two, and each row of the
     right block finds how many predictions of the left block lie below its own.
@@ -463,14 +463,14 @@ register_rating(
 
 
 def gauc_weights(p: Predictions, weight: str) -> Float:
-    """The weight of each user in gauc."""
+    """Return the weight of each user in gauc."""
     if weight == "users":
         return np.ones(p.n_groups)
     return p.n if weight == "impressions" else p.total(p.clicked.astype(np.float64))
 
 
 def _as_hits(p: Predictions) -> Hits:
-    """The rows of each group as a ranking by prediction, in which the clicked ones are relevant."""
+    """Return the rows of each group as a ranking by prediction, in which the clicked ones are relevant."""
     order = np.lexsort((-p.predicted, p.group))
     group, score, clicked = p.group[order], p.predicted[order], p.clicked[order]
     first, sizes = runs(group, score)

@@ -35,17 +35,17 @@ class DataLimits:
     largest_item_weight: float = 1.0
 
     def places(self, k: int | None) -> int:
-        """How many places of a list are read at most."""
+        """Return how many places of a list are read at most."""
         return self.n_places if k is None else min(k, self.n_places)
 
     def relevant_grades(self, conventions: Conventions) -> tuple[Int, Float]:
-        """The case of each relevant item of the truth, by case, and its grade (1 where there is none)."""
+        """Return the case of each relevant item, ascending, and its grade (1 where there is none)."""
         grades = np.ones(len(self.truth.codes)) if self.truth.grades is None else self.truth.grades
         keep = relevant(grades, conventions.relevant_from)
         return np.repeat(np.arange(len(self.truth.cases)), self.truth.sizes)[keep], grades[keep]
 
     def n_hits(self, k: int | None, conventions: Conventions) -> int:
-        """How many hits a list can have: no more than relevant items, unless repeats count again."""
+        """Return how many hits a list can have: no more than relevant items, unless repeats count again."""
         if conventions.duplicates == "all":
             return self.places(k)
         case, _ = self.relevant_grades(conventions)
@@ -72,7 +72,7 @@ class DataLimits:
 def metric_range(
     request: Request, conventions: Conventions | None = None, data: DataLimits | None = None
 ) -> Range:
-    """The least and the greatest value of a metric for one case; infinite where nothing limits it.
+    """Return the least and the greatest value of a metric for one case; infinite where nothing limits it.
 
     Without `data` these are the declared bounds.
 
@@ -92,7 +92,7 @@ def metric_range(
 
 
 def union_ranges(*ranges: Mapping[str, Range]) -> dict[str, Range]:
-    """The ranges over all data, from those of its parts.
+    """Return the ranges over all data, from those of its parts.
 
     >>> union_ranges({"hits": (0.0, 2.0)}, {"hits": (0.0, 5.0)})
     {'hits': (0.0, 5.0)}
@@ -106,7 +106,7 @@ def union_ranges(*ranges: Mapping[str, Range]) -> dict[str, Range]:
 
 
 def range_of_sum(values: Float, n: int, *, repeats: bool) -> Range:
-    """The least and the greatest sum of up to n of these values, each taken once or as often as wanted.
+    """Return the least and the greatest sum of up to n of these values, each once or as often as wanted.
 
     >>> range_of_sum(np.array([-1.0, 2.0, 3.0]), 2, repeats=False)
     (-1.0, 5.0)

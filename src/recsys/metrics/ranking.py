@@ -231,7 +231,7 @@ def map_(h: Reading, k: int | None, c: Conventions) -> Float:
 
 
 def logs_of(values: Float, eps: float = 1e-5) -> Float:
-    """The natural logarithms of the values, those below `eps` raised to it; a geometric mean adds them up."""
+    """Return the natural logarithms of the values, of `eps` at least; a geometric mean adds them up."""
     return np.array([math.log(value) for value in np.maximum(values, eps).tolist()])
 
 

@@ -79,7 +79,7 @@ class Reading:
         self._cache: dict[Hashable, object] = {}
 
     def cached(self, key: Hashable, compute: Callable[[], T]) -> T:
-        """The result of `compute`, computed once per key and shared by all metrics."""
+        """Return the result of `compute`, computed once per key and shared by all metrics."""
         try:
             if key not in self._cache:
                 self._cache[key] = compute()
@@ -88,7 +88,7 @@ class Reading:
             return compute()
 
     def reordered(self, hits: Hits, shown: Shown | None = None, users: Ids | None = None) -> Reading:
-        """The same rules and context with other hits, lists or users of the lists."""
+        """Return the same rules and context with other hits, lists or users of the lists."""
         lists = self._list_context
         if shown is not None:
             owners = self.list_context.users if users is None else users
@@ -130,7 +130,7 @@ class Reading:
         return self.without_list if given_none is None else mask_or_none(given_none)
 
     def without_truth(self, population: str) -> Bool | None:
-        """Which cases have no relevant (or judged) items; None if every case has some."""
+        """Return which cases have no relevant (or judged) items; None if every case has some."""
         if population == "listed":
             return None
         counts = self.n_relevant if population == "relevant" else self.hits.n_judged
@@ -268,7 +268,7 @@ class Reading:
         return Reading(replace(self.hits, grade=None), None, duplicates, self.context).count(k)
 
     def gain(self, gain: Gain) -> Float:
-        """The gain of each relevant hit, times the item's weight where there is one."""
+        """Return the gain of each relevant hit, times the item's weight where there is one."""
         return self.cached(("gain", gain), lambda: _times(gains(gain, self.grade), self.weight))
 
     def add(self, values: Float) -> Float:
@@ -276,7 +276,7 @@ class Reading:
         return add_up(self._index, values, self.n_cases)
 
     def within(self, k: int | Int | None) -> Float:
-        """How much of each relevant hit lies in the first k places: 0 or 1; a share where ties cross k."""
+        """Return how much of each relevant hit is in the first k places: 0 or 1; a share if ties cross k."""
         if k is None:
             return np.ones(len(self.case))
         cut = k if isinstance(k, int) else k[self.case]
@@ -296,7 +296,7 @@ class Reading:
         return self.cached(("count_weight", k), lambda: self.add(self.within(k) * weight))
 
     def place_weights(self, table: Callable[[int], Float], k: int | None) -> Float:
-        """The weight of each relevant hit's place, 0 beyond k; under ties its mean over the group.
+        """Return the weight of each relevant hit's place, 0 beyond k; under ties its mean over the group.
 
         Args:
             table: a function from n to the weights of places 1 … n.
@@ -315,7 +315,7 @@ class Reading:
         return np.asarray(means)[np.ravel(back)]
 
     def discounted(self, gain: Gain, discount: Discount, k: int | None) -> Float:
-        """DCG per case."""
+        """Return the DCG per case."""
 
         def dcg() -> Float:
             terms = self.gain(gain)
@@ -329,7 +329,7 @@ class Reading:
         return self.cached(("dcg", gain, discount, k), dcg)
 
     def best(self, gain: Gain, discount: Discount, places: Int) -> Float:
-        """DCG of the best list that has `places` places, per case."""
+        """Return the DCG of the best list that has `places` places, per case."""
         longest = int(places.max(initial=0))
         ideal_gains = self.cached(("ideal", gain), lambda: self._sorted_gains(gain))
         if ideal_gains is None:
@@ -344,7 +344,7 @@ class Reading:
         return check_finite(sums, "gains of the truth")
 
     def ideal(self, gain: Gain) -> tuple[Int, Float]:
-        """The case and the gain of each place of the best list that holds every relevant item."""
+        """Return the case and the gain of each place of the best list that holds every relevant item."""
         gains_of_best = self.cached(("ideal", gain), lambda: self._sorted_gains(gain))
         return self._ideal_case, np.ones(len(self._ideal_case)) if gains_of_best is None else gains_of_best
 
@@ -354,7 +354,7 @@ class Reading:
         return np.split(np.argsort(self.order, kind="stable"), np.cumsum(np.bincount(self.order)[1:]))[:-1]
 
     def largest_gain(self, gain: Gain) -> float:
-        """The largest gain of a relevant item of the truth."""
+        """Return the largest gain of a relevant item of the truth."""
         ideal_gains = self.cached(("ideal", gain), lambda: self._sorted_gains(gain))
         return 1.0 if ideal_gains is None else float(ideal_gains.max(initial=0.0))
 
@@ -406,7 +406,7 @@ class Reading:
         return np.ones(len(self.hits.case), dtype=bool) if mask is None else mask
 
     def _relevance_mask(self, grade: Float | None, size: int) -> Bool | None:
-        """Which of `size` entries are relevant by their grades; None for all of them."""
+        """Return which of `size` entries are relevant by their grades; None for all of them."""
         threshold = self._relevant_from
         if grade is None:
             return None if threshold is None or threshold <= 1 else np.zeros(size, dtype=bool)
@@ -414,7 +414,7 @@ class Reading:
         return None if mask.all() else mask
 
     def _pick(self, values: Array) -> Array:
-        """The values of the relevant hits, from one value per hit."""
+        """Return the values of the relevant hits, from one value per hit."""
         return values if self._hits_relevant is None else values[self._hits_relevant]
 
     # What metrics about the items shown read; metrics of ranks alone use nothing below.
@@ -432,7 +432,7 @@ class Reading:
         return self.list_context.facts
 
     def n_missing(self, need: str, k: int | None, column: str | None) -> int:
-        """How many of the items shown have no vector, number or label."""
+        """Return how many of the items shown have no vector, number or label."""
         if need == "embeddings":
             unknown = self.facts.rows < 0
         elif self.facts.is_number(column):
@@ -468,7 +468,7 @@ class Reading:
         return None if self._repeats_count else self.is_repeat
 
     def shown(self, k: int | None) -> Entries:
-        """The items in the first k places; a repeated one once, unless the conventions count repeats."""
+        """Return the items in the first k places, each once unless the conventions count repeats."""
         return self.cached(("shown", k), lambda: self._first_places(k))
 
     def _first_places(self, k: int | None) -> Entries:
@@ -480,12 +480,12 @@ class Reading:
         return self.listed if keep is None else Entries(*(column[keep] for column in self.listed))
 
     def n_shown(self, k: int | None) -> Int:
-        """How many items `shown` holds for each case."""
+        """Return how many items `shown` holds for each case."""
         entries = self.shown(k)
         return self.cached(("n_shown", k), lambda: np.bincount(entries.case, minlength=self.n_cases))
 
     def n_places(self, k: int | None) -> Int:
-        """The length of each case's list, at most k; of a group of items, as far as its last one."""
+        """Return the length of each case's list, at most k; of a group of items, as far as its last one."""
         last = np.zeros(self.n_cases, dtype=np.int64)
         np.maximum.at(last, self.listed.case, self.listed.place)
         return last if k is None else np.minimum(last, k)
@@ -497,7 +497,7 @@ class Reading:
         return np.divide(total, self.n_shown(k), out=np.zeros(self.n_cases), where=self.n_shown(k) > 0)
 
     def pairs(self, what: str) -> Entries:
-        """The items of each case's user in one part of the context, by case.
+        """Return the items of each case's user in one part of the context, by case.
 
         An item this evaluation does not know has the code -1.
 
@@ -518,7 +518,7 @@ class Reading:
         return Entries(case, item, place)
 
     def among(self, what: str, case: Array, item: Array, k: int | None = None) -> Bool:
-        """Whether each pair of case and item is in `pairs(what)`, in its first k places."""
+        """Return whether each pair of case and item is in `pairs(what)`, in its first k places."""
         known = self.pairs(what)
         keep = known.item >= 0 if k is None else (known.item >= 0) & (known.place <= k)
         width = max(len(self.facts.ids), 1)
@@ -535,12 +535,12 @@ def _times(values: Float, weight: Float | None) -> Float:
 
 
 def cut_at(k: int | None, sizes: Int) -> Int:
-    """min(k, size) per case; the sizes themselves without k."""
+    """Return min(k, size) per case; the sizes themselves without k."""
     return sizes if k is None else np.minimum(k, sizes)
 
 
 def divisor(rule: str, k: int | None, reading: Reading) -> Float:
-    """The divisor of a count per case, by the name of the convention; without k, k is the list's length."""
+    """Return the divisor of a count per case, by a convention; without k, k is the list's length."""
     if rule == "k":
         return reading.n_listed.astype(np.float64) if k is None else np.full(reading.n_cases, float(k))
     if rule == "hits":
@@ -551,7 +551,7 @@ def divisor(rule: str, k: int | None, reading: Reading) -> Float:
 
 
 def mask_or_none(mask: Bool) -> Bool | None:
-    """The mask, or None if nothing is marked."""
+    """Return the mask, or None if nothing is marked."""
     return mask if mask.any() else None
 
 
@@ -561,7 +561,7 @@ def add_up(case: Array, values: Float, n_cases: int) -> Float:
 
 
 def check_finite(sums: Float, what: str) -> Float:
-    """The sums themselves, or an error if one of them passes the largest float64."""
+    """Return the sums themselves, or raise an error if one of them passes the largest float64."""
     if len(sums) and not math.isfinite(float(sums.max())):
         raise InputError(
             f"the {what} of one user add up past 1.8e308, the largest number there is.",
@@ -571,7 +571,7 @@ def check_finite(sums: Float, what: str) -> Float:
 
 
 def sorted_unique(keys: Int) -> Int:
-    """The distinct numbers, ascending; on long columns sorting is faster than hashing."""
+    """Return the distinct numbers, ascending; on long columns sorting is faster than hashing."""
     if (keys[1:] > keys[:-1]).all():
         return keys
     ordered = np.sort(keys)

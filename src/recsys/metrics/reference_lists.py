@@ -17,7 +17,7 @@ from recsys.records.arrays import Float, Int
 
 
 def _surprise(h: Reading, k: int | None, c: Conventions, *, expected: str, best: bool = True) -> Float:
-    """1 - the chance that the reference shows it, of each relevant hit."""
+    """Return 1 - the chance that the reference shows it, of each relevant hit."""
     if expected not in ("frequency", "own"):
         raise ConventionError(f"serendipity got expected={expected!r}.", hint="Write frequency or own.")
     lists = h.context.reference
@@ -39,7 +39,7 @@ def _rarity(h: Reading, k: int | None, c: Conventions, *, best: bool = True, ove
 def _reference_order(
     h: Reading, k: int | None, c: Conventions, *, best: bool = True, **params: Any
 ) -> Float | None:
-    """Of each list entry 1 / its place in the first k of the reference, 0 if it is not there.
+    """Return 1 / the place of each list entry in the first k of the reference, 0 if it is not there.
 
     What an item adds falls with the deeper of its two places, so the order of the reference is best and the
     opposite one worst. A repeat of an item counts nothing; None if an item ties with its own repeat.
@@ -120,7 +120,7 @@ def popularity_serendipity(h: Reading, k: int | None, c: Conventions, *, over: s
 
 
 def reference_frequency(h: Reading, k: int | None) -> Float:
-    """The share of the reference lists that hold each item in their first k places."""
+    """Return the share of the reference lists that hold each item in their first k places."""
     lists = h.context.reference
     out = np.zeros(len(h.facts.ids))
     if lists is None:
@@ -238,19 +238,19 @@ def rbo(h: Reading, k: int | None, c: Conventions, *, p: float = 0.9, form: str 
 
 
 def _depth(h: Reading, k: int | None) -> Int:
-    """How many places are compared: k, or as many as the longer list has."""
+    """Return how many places are compared: k, or as many as the longer list has."""
     return np.maximum(h.n_places(k), _reference_sizes(h, k)) if k is None else np.full(h.n_cases, k)
 
 
 def _reference_sizes(h: Reading, k: int | None) -> Int:
-    """The length of each case's reference list, at most k."""
+    """Return the length of each case's reference list, at most k."""
     reference = h.pairs("reference")
     keep = slice(None) if k is None else reference.place <= k
     return np.bincount(reference.case[keep], minlength=h.n_cases)
 
 
 def _common_items(h: Reading, k: int | None) -> Entries:
-    """Items that both lists show in their first k places; the place is the deeper of the two."""
+    """Return items that both lists show in their first k places; the place is the deeper of the two."""
     shown, reference = h.shown(k), h.pairs("reference")
     keep = (reference.item >= 0) & (reference.place <= (np.inf if k is None else k))
     width = max(len(h.facts.ids), 1)

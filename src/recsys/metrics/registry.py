@@ -52,19 +52,19 @@ def ratio(numerator: Float, denominator: Float) -> Terms:
 
 
 def divide_or_zero(values: Array, by: Array) -> Float:
-    """Values / by, and 0 where `by` is 0."""
+    """Return values / by, and 0 where `by` is 0."""
     if len(by) and by.min() > 0:
         return values / by
     return np.divide(values, by, out=np.zeros(len(values)), where=by != 0)
 
 
 def divide_or_nan(values: Array, by: Array) -> Float:
-    """Values / by, and NaN where `by` is 0."""
+    """Return values / by, and NaN where `by` is 0."""
     return np.asarray(np.divide(values, by, out=np.full(len(values), np.nan), where=by != 0))
 
 
 def quotient(numerator: float, denominator: float, **params: Any) -> float:
-    """A ratio from its averaged terms; parameters of the metric are ignored."""
+    """Return a ratio from its averaged terms; parameters of the metric are ignored."""
     return numerator / denominator if denominator else 0.0
 
 
@@ -229,7 +229,7 @@ def catalogue_metric(name: str, **facts: Any) -> Callable[[Body], Body]:
 
 
 def lookup(name: str) -> tuple[Metric, Mapping[str, Any]]:
-    """The metric of this name or alias, and the parameters the alias stands for.
+    """Return the metric of this name or alias, and the parameters the alias stands for.
 
     Raises:
         UnknownNameError: no metric has this name.
@@ -256,7 +256,7 @@ def register_rating(rating_metric: Metric) -> None:
 
 
 def lookup_rating(name: str) -> tuple[Metric, Mapping[str, Any]]:
-    """The metric of predicted numbers of this name or alias.
+    """Return the metric of predicted numbers of this name or alias.
 
     Raises:
         UnknownNameError: no such metric has this name.
@@ -274,7 +274,7 @@ def lookup_rating(name: str) -> tuple[Metric, Mapping[str, Any]]:
 
 
 def metric_set(name: str) -> list[Metric]:
-    """The metrics that declare a place in this set, in the order of their places.
+    """Return the metrics that declare a place in this set, in the order of their places.
 
     The sets are: "default" (recsys.evaluate without metrics), "candidates" (evaluate_candidates), "ratings"
     and "clicks" (evaluate_ratings), "curves" (the report), "audit", "popularity" and
@@ -288,7 +288,7 @@ def metric_set(name: str) -> list[Metric]:
 
 
 def set_requests(name: str, k: int | None = None) -> tuple[str, ...]:
-    """The metrics of a set as requests: at cut-off k, or each at its usual one.
+    """Return the metrics of a set as requests: at cut-off k, or each at its usual one.
 
     >>> set_requests("default")
     ('precision@10', 'recall@10', 'ndcg@10', 'map@10', 'hit@10', 'mrr')
@@ -385,7 +385,7 @@ class Request:
     def parse(
         cls, text: str | Request, find: Callable[[str], tuple[Metric, Mapping[str, Any]]] = lookup
     ) -> Request:
-        """The request that `text` names; `find` looks up a metric by name."""
+        """Return the request that `text` names; `find` looks up a metric by name."""
         if isinstance(text, Request):
             return text
         is_text: bool = isinstance(text, str)
@@ -400,7 +400,7 @@ class Request:
 
     @classmethod
     def of(cls, text: str | Request, **params: Any) -> Request:
-        """A request with parameters that text cannot express, such as a function.
+        """Return a request with parameters that text cannot express, such as a function.
 
         >>> str(Request.of("ild@10", distance=max))
         'ild(distance=max)@10'
@@ -412,7 +412,7 @@ class Request:
         return cls(metric, request.k, _canonical_params(metric, {**dict(request.params), **params}))
 
     def at(self, k: int) -> Request:
-        """The same metric at another cut-off."""
+        """Return the same metric at another cut-off."""
         return replace(self, k=check_k(self.metric, k))
 
     @property
@@ -427,7 +427,7 @@ class Request:
         return {name: params.get(name, default) for name, default in self.metric.params.items()}
 
     def conventions(self, base: Conventions) -> Conventions:
-        """`base` as this request sees it: with exceptions for its metric, then its own parameters."""
+        """Return `base` as this request sees it: with exceptions for its metric, then its own parameters."""
         changes = {n: v for n, v in self.params if n not in self.metric.params}
         own = base.for_metric(self.metric.name)
         return own.but(**changes) if changes else own
@@ -479,7 +479,7 @@ Metrics = str | Request | Iterable[str | Request] | None
 
 
 def split_names(text: str) -> list[str]:
-    """The names in "ndcg@10, f(beta=2)@5", apart."""
+    """Return the names in "ndcg@10, f(beta=2)@5", apart."""
     return [part for part in _NAMES.findall(text) if part.strip()]
 
 
@@ -517,7 +517,7 @@ def parse_all(metrics: Metrics, k: int | Sequence[int] | None) -> list[Request]:
 
 
 def _parse_at_cuts(text: str | Request, cuts: list[Any]) -> list[Request]:
-    """The request at each cut-off, or once where it names its own or may have none."""
+    """Return the request at each cut-off, or once where it names its own or may have none."""
     has_cut = not isinstance(text, str) or "@" in text
     match = None if has_cut or not cuts else _REQUEST.fullmatch(text)  # type: ignore[arg-type]
     if match is None or lookup(match.group(1).replace("-", "_"))[0].at_k == "never":
@@ -535,7 +535,7 @@ def _parse_at_cuts(text: str | Request, cuts: list[Any]) -> list[Request]:
 
 
 def check_k(metric: Metric, k: int | None) -> int | None:
-    """`k` itself, or an error where the metric may not have it.
+    """Return `k` itself, or raise an error where the metric may not have it.
 
     Raises:
         CutoffError: the metric needs a cut-off, has none, or `k` is not positive.
@@ -552,20 +552,20 @@ def check_k(metric: Metric, k: int | None) -> int | None:
 
 
 def largest_k(requests: Iterable[Request]) -> int | None:
-    """The longest list these requests read; None if one of them reads whole lists."""
+    """Return the longest list these requests read; None if one of them reads whole lists."""
     cuts = [r.k for r in requests]
     return None if not cuts or None in cuts else max(c for c in cuts if c is not None)
 
 
 def max_place_read(requests: Iterable[Request]) -> int | None:
-    """The last place at which these requests look for relevant items; None if one reads all places."""
+    """Return the last place at which these requests look for relevant items; None if one reads all places."""
     per_case = [r for r in requests if r.metric.kind != "catalogue"]
     return None if any("candidates" in r.metric.needs for r in per_case) else largest_k(per_case)
 
 
 @lru_cache(maxsize=1024)
 def _parse_parts(metric: Metric, alias: str, inside: str, cut: str | None, text: str) -> Request:
-    """The request for a metric found by `alias`, from the text in brackets and after the @ of `text`."""
+    """Return the request for a metric found by `alias`, from the brackets and what follows @ in `text`."""
     params, known = dict(metric.aliases.get(alias, {})), _param_names(metric)
     named: set[str] = set()
     for part in filter(str.strip, inside.split(",")):
@@ -594,7 +594,7 @@ def _parse_parts(metric: Metric, alias: str, inside: str, cut: str | None, text:
 
 
 def _param_names(metric: Metric) -> list[str]:
-    """The metric's own parameters and the conventions that may differ from one request to the next."""
+    """Return the metric's own parameters and the conventions that may differ from one request to the next."""
     same_for_all = {
         "no_truth", "no_list", "ties", "rank_gaps", "unknown_items", "seen_truth", "negative_grades"
     }  # fmt: skip

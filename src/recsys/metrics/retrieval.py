@@ -23,7 +23,7 @@ _DEEPEST = 1 << 24
 
 
 def _best_precision(h: Reading, recall: float) -> Float:
-    """The highest precision at a hit from the one on that reaches this recall; 0 if none reaches it."""
+    """Return the highest precision from the hit on that reaches this recall; 0 if none reaches it."""
     needed = np.maximum((recall * h.n_relevant + 0.9).astype(np.int64), 1)
     precisions = h.cached("precision at each hit", lambda: h.order / h.rank)
     out = np.zeros(h.n_cases)
@@ -223,7 +223,7 @@ def compat(h: Reading, k: int | None, c: Conventions, *, p: float = 0.95, over: 
     running = np.concatenate([[0.0], np.cumsum(weights / np.arange(1, deepest + 1))])
 
     def from_depth(first: Array, case: Array) -> Float:
-        """What an item adds that both lists hold from this depth on."""
+        """Return what an item adds that both lists hold from this depth on."""
         return np.asarray(running[depth[case]] - running[np.minimum(first - 1, depth[case])])
 
     score = h.add(from_depth(np.maximum(h.rank, h.place_in_ideal), h.case))
@@ -236,7 +236,7 @@ def compat(h: Reading, k: int | None, c: Conventions, *, p: float = 0.95, over: 
 
 
 def _in_turn(numbers: Int) -> Iterator[tuple[int, Int]]:
-    """Each number in ascending order, with the indices at which it occurs."""
+    """Yield each number in ascending order, with the indices at which it occurs."""
     order = np.argsort(numbers, kind="stable")
     distinct, starts = np.unique(numbers[order], return_index=True)
     return zip(distinct.tolist(), np.split(order, starts)[1:], strict=True)

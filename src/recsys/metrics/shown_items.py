@@ -105,12 +105,12 @@ def valid(h: Reading, k: int | None, c: Conventions) -> Float:
 
 
 def _values_of_hits(h: Reading, k: int | None, c: Conventions, *, of: str | None, best: bool = True) -> Float:
-    """The value of each relevant hit, 0 if it has none."""
+    """Return the value of each relevant hit, 0 if it has none."""
     return np.asarray(np.nan_to_num(h.facts.number(of), nan=0.0)[h.item])
 
 
 def _range_of_value(data: DataLimits, k: int | None, c: Conventions, *, of: str | None) -> Range:
-    """The dearest items of the truth, as many as can be hit."""
+    """Return the dearest items of the truth, as many as can be hit."""
     values = ItemFacts(data.truth.items, data.context).number(of)
     return range_of_sum(values, data.n_hits(k, c), repeats=c.duplicates == "all")
 
@@ -178,7 +178,7 @@ def _check_total(popularity: Float, total: float, name: str) -> None:
 def _range_of_novelty(
     data: DataLimits, k: int | None, c: Conventions, *, users: float | None, cold: str, over: str
 ) -> Range:
-    """The bits of an item that a single user had."""
+    """Return the bits of an item that a single user had."""
     facts = data.item_facts
     return 0.0, math.log2(max(facts.n_users(users, "novelty") if over == "users" else facts.n_events, 1.0))
 
@@ -318,12 +318,12 @@ def _novelty_of_hits(
     best: bool = True,
     **_: Any,
 ) -> Float | None:
-    """The share of the users who did not have it, of each relevant hit; None where other items count too."""
+    """Return the share of users without each relevant hit; None where other items count too."""
     return _unknown_to(h, users)[h.item] if relevance == "yes" else None
 
 
 def _unknown_to(h: Reading, users: float | None) -> Float:
-    """The share of the users who did not have each item."""
+    """Return the share of the users who did not have each item."""
     total = max(h.facts.n_users(users, "epc"), 1.0)
     _check_total(h.facts.popularity, total, "epc")
     return 1.0 - h.facts.popularity / total
@@ -374,7 +374,7 @@ def epc(
 
 
 def _range_of_lift(data: DataLimits, k: int | None, c: Conventions) -> Range:
-    """The user had what is in the profile, so its mean popularity is at least 1."""
+    """Return the range of a lift: users had what is in the profile, so its mean popularity is at least 1."""
     most = math.inf if data.context.popularity is not None else float(data.popularity.max(initial=1.0)) - 1.0
     return -1.0, most
 

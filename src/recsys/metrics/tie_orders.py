@@ -39,7 +39,7 @@ def orders(reading: Reading, request: Request, rules: Conventions) -> Iterator[R
 
 
 def choice(request: Request, rules: Conventions) -> Callable[[Float, Float], Float]:
-    """The function that takes the better (worse) of two values of each case; NaN is neither."""
+    """Return the function that takes the better (worse) of two values of each case; NaN is neither."""
     return np.fmax if (rules.ties == "best") == (request.metric.better != "lower") else np.fmin
 
 
@@ -72,18 +72,18 @@ class _TiedEntries(NamedTuple):
     size: Int
 
     def crosses(self, k: int | None) -> Bool:
-        """Which members are in a group that begins in the first k places and goes on beyond them."""
+        """Return which members are in a group that begins in the first k places and goes on beyond them."""
         if k is None:
             return np.zeros(len(self.case), dtype=bool)
         return np.asarray((self.above < k) & (k < self.above + self.size))
 
     def number(self) -> tuple[Int, Int]:
-        """Of each member: its number 0, 1, … in its group, and how many members the group has."""
+        """Return the number 0, 1, … of each member in its group, and how many members the group has."""
         starts, sizes = runs(self.case, self.above)
         return np.arange(len(self.case)) - np.repeat(starts, sizes), np.repeat(sizes, sizes)
 
     def places(self, key: Float, *, best: bool, weights: Float | None = None) -> Int:
-        """The place of each member if those with the highest keys come first (last, for the worst order).
+        """Return the place of each member if the highest keys come first (last, for the worst order).
 
         Members with a negative key come after the entries that count 0. With `weights` of places 1, 2, …
         the highest key gets the place of most weight: no order has a higher (lower) sum of key x weight.
@@ -102,7 +102,7 @@ class _TiedEntries(NamedTuple):
         return out
 
     def choices(self, places: Int, k: int, among: Bool) -> Iterator[Int]:
-        """`places`, with every choice of those in the first k, of members of crossing groups."""
+        """Yield `places`, with every choice of those in the first k, of members of crossing groups."""
         crossing = np.flatnonzero(among)
         part = _TiedEntries(*(column[crossing] for column in self))
         slot, n = part.number()
@@ -127,7 +127,7 @@ class _TiedEntries(NamedTuple):
             yield out
 
     def numbers_inside(self, places: Int, k: int, counted: Bool, *, best: bool) -> Iterator[Int]:
-        """`places`, with every possible number of the counted members of a group in the first k places.
+        """Yield `places`, with every possible number of the counted members of a group in the first k places.
 
         Members that count are interchangeable: those inside are as high (low) as they can be.
         """
@@ -146,7 +146,7 @@ class _TiedEntries(NamedTuple):
 
 @lru_cache(maxsize=1 << 10)
 def _choices(n: int, fewest: int, most: int) -> Array:
-    """Every choice of `fewest` to `most` of n members, one row each."""
+    """Return every choice of `fewest` to `most` of n members, one row each."""
     chosen = [c for size in range(fewest, most + 1) for c in combinations(range(n), size)]
     table = np.zeros((len(chosen), n), dtype=bool)
     for row, members in enumerate(chosen):
@@ -155,7 +155,7 @@ def _choices(n: int, fewest: int, most: int) -> Array:
 
 
 def _orders_of_hits(reading: Reading, request: Request, rules: Conventions) -> Iterator[Reading]:
-    """The places of the judged items, for metrics that read them."""
+    """Yield the places of the judged items, for metrics that read them."""
     hits, metric, best = reading.hits, request.metric, rules.ties == "best"
     if hits.tied is None:
         yield reading
@@ -190,7 +190,7 @@ def _orders_of_hits(reading: Reading, request: Request, rules: Conventions) -> I
 
 
 def _relevance(reading: Reading, request: Request, rules: Conventions) -> Float:
-    """What each hit is worth to a metric of relevant items: its gain, its weight, or its grade.
+    """Return what each hit is worth to a metric of relevant items: its gain, its weight, or its grade.
 
     Metrics that read places only are best with the relevant items on top, whatever their order. A judged item
     that is not relevant does harm, or is worth something where judgements are counted.
@@ -209,7 +209,7 @@ def _relevance(reading: Reading, request: Request, rules: Conventions) -> Float:
 
 
 def _at_places(hits: Hits, places: Int) -> Hits:
-    """The hits at these places, without ties."""
+    """Return the hits at these places, without ties."""
     order = np.lexsort((places, hits.case))
 
     def moved(values: Any) -> Any:
@@ -228,7 +228,7 @@ def _at_places(hits: Hits, places: Int) -> Hits:
 
 
 def _orders_of_lists(reading: Reading, request: Request, rules: Conventions) -> Iterator[Reading]:
-    """The places of the items shown, for metrics that read the lists."""
+    """Yield the places of the items shown, for metrics that read the lists."""
     metric, k, best = request.metric, request.k, rules.ties == "best"
     shown = reading.list_context.shown()
     groups = _list_groups(shown, request, rules)
@@ -261,7 +261,7 @@ def _orders_of_lists(reading: Reading, request: Request, rules: Conventions) -> 
 
 
 def _list_groups(shown: Shown, request: Request, rules: Conventions) -> _TiedEntries | None:
-    """The groups of the list entries; None if no two scores of a list are equal."""
+    """Return the groups of the list entries; None if no two scores of a list are equal."""
     if not shown.ties_known:
         raise _no_order(
             request, rules, "a model's lists end at place k; which items share the last score is not kept"
@@ -274,7 +274,7 @@ def _list_groups(shown: Shown, request: Request, rules: Conventions) -> _TiedEnt
 def _values_of_items(
     reading: Reading, request: Request, rules: Conventions, groups: _TiedEntries
 ) -> tuple[Float, Bool]:
-    """The metric of each item as a list of its own, in the metric's favour, and which items that leaves open.
+    """Return the metric of each item as a list, in the metric's favour, and which items that leaves open.
 
     The metric of a list grows with the sum of these values, as long as lists show equally many items that
     have a value: no repeats, and none that was left out of these lists.
@@ -304,7 +304,7 @@ def _values_of_items(
 
 
 def _lists_at(shown: Shown, case: Array, places: Int) -> Shown:
-    """The same lists with their entries at these places."""
+    """Return the same lists with their entries at these places."""
     order = np.lexsort((places, case))
     kept = None if shown.places is None else places[order].astype(np.int32)
     return Shown(shown.indptr, shown.codes[order], kept, shown.repeated)

@@ -23,7 +23,7 @@ _LARGEST_POWER = 1000
 
 
 def discount_weights(discount: Discount, places: int) -> Float:
-    """The weight of places 1 … `places`, at index place - 1."""
+    """Return the weight of places 1 … `places`, at index place - 1."""
     if isinstance(discount, str):
         return _named_tables(discount, _power_above(places))[1][:places]
     if callable(discount):
@@ -33,12 +33,12 @@ def discount_weights(discount: Discount, places: int) -> Float:
 
 
 def discount_divisors(discount: str, places: int) -> Float:
-    """What a discount with a name divides the gains of places 1 … `places` by."""
+    """Return what a discount with a name divides the gains of places 1 … `places` by."""
     return _named_tables(discount, _power_above(places))[0][:places]
 
 
 def running_weights(discount: Discount, places: int) -> Float:
-    """0, then the sums of the weights of the first 1, 2, … `places` places, added in that order."""
+    """Return 0, then the sums of the weights of the first 1, 2, … `places` places, added in that order."""
     if isinstance(discount, str):
         return _running_named(discount, _power_above(places))[: places + 1]
     return np.concatenate([[0.0], np.cumsum(discount_weights(discount, places))])
@@ -51,7 +51,7 @@ def _running_named(discount: str, power: int) -> Float:
 
 @lru_cache(maxsize=96)
 def _named_tables(discount: str, power: int) -> tuple[Float, Float]:
-    """The divisors of at least 2^power - 1 places under a named discount, and the weights, 1 / divisor."""
+    """Return the divisors of 2^power - 1 places or more under a named discount, and 1 / divisor."""
     if discount == "reciprocal":
         divisors = np.arange(1.0, (1 << power) + 1)
     else:
@@ -62,12 +62,12 @@ def _named_tables(discount: str, power: int) -> tuple[Float, Float]:
 
 
 def _power_above(places: int) -> int:
-    """The tables of weights have 2^power entries, so that few of them are made and each is reused."""
+    """Return the power of a table: it has 2^power entries, so that few are made and each is reused."""
     return max(_FIRST_OCTAVE, (places + 1).bit_length())
 
 
 def gains(gain: Gain, grades: Float) -> Float:
-    """The gain of each grade.
+    """Return the gain of each grade.
 
     Raises:
         ConventionError: a gain mapping lacks a grade, a gain function returns wrong values, or 2^grade
@@ -101,7 +101,7 @@ def gains(gain: Gain, grades: Float) -> Float:
 
 
 def graded_shares(grades: Float, least: float, highest: float | None) -> Float:
-    """How far each grade is from the least to the highest one, within 0 and 1; without a highest, it is 1.
+    """Return how far each grade is from the least to the highest one, from 0 to 1; 1 without a highest.
 
     Raises:
         ConventionError: the highest grade is not above the least one.
@@ -120,7 +120,7 @@ def graded_shares(grades: Float, least: float, highest: float | None) -> Float:
 
 @lru_cache(maxsize=64)
 def geometric_weights(p: float, places: int) -> Float:
-    """p^0, p^1, … p^(places-1), correctly rounded; zero once below the smallest float."""
+    """Return p^0, p^1, … p^(places-1), correctly rounded; zero once below the smallest float."""
     out = np.zeros(places)
     with localcontext() as context:
         context.prec = _DIGITS
@@ -145,7 +145,7 @@ def _power_of_two(exponent: float) -> float:
 
 
 def _check_values(answer: Any, size: int, source: Callable[..., Any]) -> Float:
-    """The values a user's function returned, or an error if they cannot be gains or weights."""
+    """Return the values a user's function returned, or raise an error if they cannot be gains or weights."""
     try:
         values = np.asarray(answer, dtype=np.float64)
     except (TypeError, ValueError):
@@ -161,7 +161,7 @@ def _check_values(answer: Any, size: int, source: Callable[..., Any]) -> Float:
 
 @lru_cache(maxsize=32)
 def _log2_table(power: int) -> tuple[Float, Float]:
-    """log2(n) for n = 0 … 2^power (0 unused) as high + low."""
+    """Return log2(n) for n = 0 … 2^power (0 unused) as high + low."""
     if power <= _FIRST_OCTAVE:
         exact = [Decimal(0)] + [_log2_decimal(n) for n in range(1, (1 << _FIRST_OCTAVE) + 1)]
         high = np.array([float(x) for x in exact])
@@ -183,7 +183,7 @@ def _log2_table(power: int) -> tuple[Float, Float]:
 
 
 def _atanh_log2e(inverse: Float) -> tuple[Float, Float]:
-    """atanh(1/d)/ln 2 for large whole d."""
+    """Return atanh(1/d)/ln 2 for large whole d."""
     t = 1.0 / inverse
     product, error = _two_product(t, inverse)
     t_low = ((1.0 - product) - error) / inverse
@@ -197,7 +197,7 @@ def _atanh_log2e(inverse: Float) -> tuple[Float, Float]:
 
 
 def _rounded_log2(power: int) -> Float:
-    """log2(n), correctly rounded, for n = 2 … 2^power."""
+    """Return log2(n), correctly rounded, for n = 2 … 2^power."""
     high, low = (part[2:] for part in _log2_table(power))
     # The pair is accurate to about 2^-95; where that could still round either way, use Decimal.
     slack = np.ldexp(high, -88)
@@ -214,14 +214,14 @@ def _log2_decimal(n: int) -> Decimal:
 
 
 def _two_sum(a: Any, b: Any) -> tuple[Any, Any]:
-    """The rounded sum and its rounding error (Knuth)."""
+    """Return the rounded sum and its rounding error (Knuth)."""
     total = a + b
     other = total - a
     return total, (a - (total - other)) + (b - other)
 
 
 def _two_product(a: Any, b: Any) -> tuple[Any, Any]:
-    """The rounded product and its rounding error (Dekker)."""
+    """Return the rounded product and its rounding error (Dekker)."""
     product = a * b
     a_high, a_low = _split(a)
     b_high, b_low = _split(b)
@@ -229,7 +229,7 @@ def _two_product(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 def _split(a: Any) -> tuple[Any, Any]:
-    """A float64 as the sum of two numbers of at most 26 bits (Veltkamp)."""
+    """Return a float64 as the sum of two numbers of at most 26 bits (Veltkamp)."""
     scaled = a * 134217729.0
     high = scaled - (scaled - a)
     return high, a - high

@@ -57,7 +57,7 @@ def training_counts(
     unit: str | None = None,
     catalogue: Iterable[Any] | None = None,
 ) -> ItemScores:
-    """How often each item was taken; with `half_life`, an event of that age counts half.
+    """Return how often each item was taken; with `half_life`, an event of that age counts half.
 
     A pair that occurs n times counts n times; with `half_life` it counts once, at the time of its first row.
 
@@ -88,7 +88,7 @@ def training_counts(
 
 
 def popular_head(counts: Array) -> Bool:
-    """Which items are the popular head of a catalogue; all others are its tail.
+    """Return which items are the popular head of a catalogue; all others are its tail.
 
     The head is the most popular fifth of the items that occur, rounded up. Equally popular items stay on one
     side, so that no id decides: of the cuts between two levels of popularity the nearest to a fifth is taken,
@@ -144,7 +144,7 @@ def popularity(
     users: Iterable[Any],
     break_ties: bool = True,
 ) -> Factors:
-    """The same ranking for everyone, by one number per item: counts, sales, a recency-weighted count.
+    """Return the same ranking for everyone, by one number per item: counts, sales, a recency-weighted count.
 
     Equal numbers are ordered by item id, as part of the definition. `break_ties=False` keeps them equal, for
     `conventions={"ties": "expected"}`.
@@ -191,7 +191,7 @@ def item_scores_of(given: Any) -> tuple[Array | None, Float]:
 
 
 def _numbers(given: Any) -> Float:
-    """One number per item."""
+    """Return one number per item."""
     try:
         values = np.asarray(given, dtype=np.float64)
     except Exception as error:  # noqa: BLE001 - tensors and frames raise errors of their own libraries
@@ -206,7 +206,7 @@ def _numbers(given: Any) -> Float:
 
 
 def with_fallback(model: Factors, train: Any, *, below: int = 3, fallback: Any = None) -> Factors:
-    """The model for users with enough training interactions, popularity for all others.
+    """Return the model for users with enough training interactions, popularity for all others.
 
     The others are users with fewer than `below` and users that only `train` knows; if there are any and the
     model has ids, users in neither, too.
@@ -256,7 +256,7 @@ def shuffled(
     item_ids: Iterable[Any] | None = None,
     seed: int = 0,
 ) -> RandomScores:
-    """A random ranking for each user, which depends on the seed, the user and the items only.
+    """Return a random ranking for each user, which depends on the seed, the user and the items only.
 
     >>> import recsys
     >>> draw, again = shuffled(6, users=[1, 2], seed=3), shuffled(6, users=[2, 1], seed=3)
@@ -285,7 +285,7 @@ def random_expectation(
     seen: Any = None,
     conventions: AnyConventions = None,
 ) -> Evaluation:
-    """The exact mean of each metric over random rankings: all candidates tie, and ties are averaged over.
+    """Return the exact mean of each metric over random rankings: all candidates tie, averaged over orders.
 
     >>> random_expectation({"ann": {0, 1}}, ["recall@5"], n_items=50)["recall@5"]
     0.1

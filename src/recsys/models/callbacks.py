@@ -140,7 +140,7 @@ class EpochEvaluation:
         return self.state_key
 
     def state_dict(self) -> dict[str, Any]:
-        """The numbers so far, for a checkpoint of the training."""
+        """Return the numbers so far, for a checkpoint of the training."""
         return {"history": self.history, "best": self.best, "best_epoch": self.best_epoch}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -149,7 +149,7 @@ class EpochEvaluation:
         self.best, self.best_epoch = state["best"], state["best_epoch"]
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
-        """Lightning's hook: evaluate the module, log the values, stop the trainer."""
+        """Evaluate the module, log the values, stop the trainer: Lightning's hook."""
         stop = self(int(trainer.current_epoch) + 1, pl_module)
         if self.history and self.history[-1][0] == int(trainer.current_epoch) + 1:
             pl_module.log_dict(self.history[-1][1])
@@ -157,7 +157,7 @@ class EpochEvaluation:
             trainer.should_stop = True
 
     def __getattr__(self, name: str) -> Any:
-        """Lightning's dozens of other hooks do nothing."""
+        """Do nothing in Lightning's dozens of other hooks."""
         if name.startswith(_HOOKS):
             return lambda *_, **__: None
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
@@ -181,7 +181,7 @@ class FinalTest:
     def evaluate(
         self, model: Any, metrics: Metrics = None, **options: Unpack[CandidateKeywords]
     ) -> Evaluation:
-        """The one evaluation, by `evaluate_candidates`; a second call raises RecsysError."""
+        """Return the one evaluation, by `evaluate_candidates`; a second call raises RecsysError."""
         if self._cases is None:
             raise RecsysError(
                 "this test was opened already.",

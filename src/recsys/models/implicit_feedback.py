@@ -63,7 +63,7 @@ class Pairs:
 
     @classmethod
     def from_interactions(cls, data: Interactions) -> Pairs:
-        """One pair per interaction; rows follow the sorted ids."""
+        """Return one pair per interaction; rows follow the sorted ids."""
         users = np.repeat(np.arange(len(data.cases), dtype=np.int64), data.sizes)
         pairs = cls.of(users, data.codes, n_users=len(data.cases), n_items=len(data.items), order=data.times)
         return replace(pairs, user_ids=data.cases.values, item_ids=data.items.values)
@@ -94,7 +94,7 @@ class Pairs:
         return replace(pairs, user_ids=user_ids, item_ids=item_ids)
 
     def rows_of(self, ids: Any, what: str) -> Int:
-        """The rows of "users" or "items" by their ids."""
+        """Return the rows of "users" or "items" by their ids."""
         known = self.user_ids if what == "users" else self.item_ids
         values = np.asarray(ids)
         if known is None:
@@ -117,7 +117,7 @@ class Pairs:
         return replace(self, users=self.users[keep], items=self.items[keep], order=order)
 
     def without_last(self) -> tuple[Pairs, Pairs]:
-        """All but each user's latest pair, and those latest pairs, for stopping and tuning.
+        """Return all but each user's latest pair, and those latest pairs, for stopping and tuning.
 
         A user with one pair keeps it. Of equal times, the pair with the largest item row is the last.
         """
@@ -133,7 +133,7 @@ class Pairs:
         return self.where(~last), self.where(last)
 
     def tied_last(self) -> int:
-        """How many users have several pairs at their latest time, so that the last one is arbitrary."""
+        """Count users with several pairs at their latest time, so that the last one is arbitrary."""
         if self.order is None:
             return 0
         by_time = np.lexsort((self.order, self.users))
@@ -143,7 +143,7 @@ class Pairs:
         return int(((users[ends - 1] == users[ends]) & (times[ends - 1] == times[ends])).sum())
 
     def unseen(self, users: Int, n: int, *, seed: int = 0) -> Int:
-        """`n` different items a user has no pair with, for each of `users`: uniform, one row per user."""
+        """Draw `n` different items without a pair with the user, for each of `users`: one row per user."""
         rng = np.random.default_rng(seed)
         indptr = np.concatenate([[0], np.cumsum(np.bincount(self.users, minlength=self.n_users))])
         items = self.items[np.argsort(self.users, kind="stable")]

@@ -20,7 +20,7 @@ _BLOCK_BYTES = 64 << 20
 def knn_weights(
     history: Any, *, neighbours: int = 100, weighting: str = "cosine", shrinkage: float = 0.0
 ) -> Any:
-    """The similarity of each item to its nearest items, sparse; column i holds the neighbours of item i.
+    """Return the similarity of each item to its nearest, sparse; column i has the neighbours of item i.
 
     The similarity of two items is the cosine of the users who had them. Of equally similar items the one with
     the smaller row is nearer.
@@ -63,7 +63,7 @@ def knn_weights(
 
 
 def _largest_of_rows(rows: Any, n: int) -> Any:
-    """The n largest positive entries of each row of a CSR matrix; of equal ones the first."""
+    """Return the n largest positive entries of each row of a CSR matrix; of equal ones the first."""
     for start, stop in zip(rows.indptr[:-1].tolist(), rows.indptr[1:].tolist(), strict=True):
         if stop - start <= n:
             continue
@@ -77,12 +77,12 @@ def _largest_of_rows(rows: Any, n: int) -> Any:
 
 
 def ease_bytes(n_items: int) -> int:
-    """The memory that fitting and using EASE on so many items takes, in bytes."""
+    """Return the memory that fitting and using EASE on so many items takes, in bytes."""
     return 24 * n_items**2
 
 
 def ease_weights(history: Any, *, regularisation: float = 100.0) -> Array:
-    """The weights of EASE (Steck, 2019): least squares with a zero diagonal, in closed form; float32.
+    """Return the weights of EASE (Steck, 2019): least squares with a zero diagonal, in closed form; float32.
 
     With P the inverse of X'X + regularisation * I, the weights are I - P / diag(P). The inverse is computed
     in float64 and in place.

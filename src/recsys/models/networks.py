@@ -124,7 +124,7 @@ class GMF(_Product):
             self.output = _output_layer(factors)
 
     def product(self, users: torch.Tensor, items: torch.Tensor) -> Any:
-        """The products of the factors, before the output layer."""
+        """Return the products of the factors, before the output layer."""
         return self.users(users) * self.items(items)
 
     def forward(self, users: torch.Tensor, items: torch.Tensor) -> Any:
@@ -162,7 +162,7 @@ class MLP(_Network):
             self.output = _output_layer(widths[-1])
 
     def last_layer(self, users: torch.Tensor, items: torch.Tensor) -> Any:
-        """The activations of the last hidden layer, before the output layer."""
+        """Return the activations of the last hidden layer, before the output layer."""
         return self.layers(torch.cat([self.users(users), self.items(items)], dim=-1))
 
     def forward(self, users: torch.Tensor, items: torch.Tensor) -> Any:
@@ -197,7 +197,7 @@ class NeuMF(_Network):
 
     @classmethod
     def of(cls, gmf: GMF, mlp: MLP, *, alpha: float = 0.5) -> NeuMF:
-        """A NeuMF that starts where two trained models ended."""
+        """Return a NeuMF that starts where two trained models ended."""
         if (gmf.n_users, gmf.n_items) != (mlp.n_users, mlp.n_items):
             raise InputError(
                 f"the GMF is of {gmf.n_users} x {gmf.n_items} users and items, "
@@ -231,7 +231,7 @@ NETWORKS = {"gmf": GMF, "mlp": MLP, "neumf": NeuMF, "mf": MF, "biased_mf": Biase
 
 
 def network(name: str, n_users: int, n_items: int, **shape: Any) -> Any:
-    """The network of this name.
+    """Return the network of this name.
 
     >>> network("gmf", 3, 5, factors=4).user_factors.shape
     (3, 5)
@@ -267,7 +267,7 @@ def save_network(path: str | os.PathLike[str], model: Any, about: Mapping[str, A
 
 
 def load_network(path: str | os.PathLike[str]) -> Any:
-    """The network in a file, in evaluation mode, with `user_ids` and `item_ids` where they were saved.
+    """Return the network in a file, in evaluation mode, with `user_ids` and `item_ids` where they were saved.
 
     `load_model` reads the same file as a source of rankings, without PyTorch.
     """

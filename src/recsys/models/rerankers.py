@@ -51,7 +51,7 @@ class Profiles(NamedTuple):
 
 
 def vector_rows(embeddings: Any) -> Float:
-    """A matrix of float64; rows of zeros or NaN are missing embeddings and become zeros."""
+    """Return a matrix of float64; rows of zeros or NaN are missing embeddings and become zeros."""
     try:
         rows = np.array(embeddings, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -67,14 +67,14 @@ def vector_rows(embeddings: Any) -> Float:
 
 
 def unit_rows(embeddings: Any) -> Float:
-    """A matrix of float64 with rows of length 1; missing embeddings are zeros."""
+    """Return a matrix of float64 with rows of length 1; missing embeddings are zeros."""
     rows = vector_rows(embeddings)
     length = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(rows / np.where(length > 0, length, 1.0))
 
 
 def cosine_matrix(embeddings: Any) -> Float:
-    """The cosine of every pair of rows: an items x items matrix, so for small catalogues only."""
+    """Return the cosine of every pair of rows: an items x items matrix, so for small catalogues only."""
     rows = unit_rows(embeddings)
     return np.asarray(rows @ rows.T)
 
@@ -87,7 +87,7 @@ def user_profiles(
     weighted: bool = False,
     aggregation: str = "mean",
 ) -> Profiles:
-    """The (weighted) mean of the embeddings of the items each user took, or their maximum per dimension.
+    """Return the (weighted) mean of the embeddings of each user's items, or their maximum per dimension.
 
     Args:
         history: who took what; grades are the weights where `weighted`.
@@ -128,7 +128,7 @@ def user_profiles(
 
 
 def rows_of_history(known: Interactions, rows: Any, item_ids: Iterable[Any] | None) -> Int:
-    """The row of `rows` that belongs to each history entry, -1 where there is none."""
+    """Return the row of `rows` that belongs to each history entry, -1 where there is none."""
     if item_ids is None:
         if known.items.kind != "int":
             raise InputError("items are texts and the embeddings have no ids.", hint="Pass item_ids=.")
@@ -153,7 +153,7 @@ def content(
     item_ids: Iterable[Any] | None = None,
     weighted: bool = False,
 ) -> Factors:
-    """Items by how close they are to what a user took: the cosine with the user's profile.
+    """Return items by how close they are to what a user took: the cosine with the user's profile.
 
     Args:
         history: who took what; grades are the weights where `weighted`.
@@ -229,7 +229,7 @@ def _ids_of_rows(rows: IdRows) -> Array | None:
 
 
 def _rows_by_id(rows: IdRows, wanted: IdRows) -> Int:
-    """The row of `rows` with the id of each row of `wanted`, -1 where there is none."""
+    """Return the row of `rows` with the id of each row of `wanted`, -1 where there is none."""
     codes = rows.ids.code_of(wanted.ids.values[wanted.rank])
     return np.where(codes >= 0, np.argsort(rows.rank)[codes], -1)
 
@@ -277,7 +277,7 @@ def rerank(candidates: Any, other: Factors, k: int, *, alpha: float = 0.7) -> Li
 
 
 def _standardise_within_lists(values: Float, case: Int, n_lists: int) -> Float:
-    """Values minus the mean of their list, divided by its standard deviation."""
+    """Return values minus the mean of their list, divided by its standard deviation."""
     count = np.maximum(np.bincount(case, minlength=n_lists), 1)
     mean = np.bincount(case, weights=values, minlength=n_lists) / count
     std = np.sqrt(np.bincount(case, weights=(values - mean[case]) ** 2, minlength=n_lists) / count)
@@ -366,18 +366,18 @@ class Sweep:
     lower: frozenset[str] = frozenset()
 
     def front(self, other: str) -> Any:
-        """The settings that no other setting beats both in accuracy and in the metric `other`."""
+        """Return the settings that no other setting beats both in accuracy and in the metric `other`."""
         a, b = self._as_higher_is_better(self.accuracy), self._as_higher_is_better(other)
         beaten = ((a[:, None] <= a) & (b[:, None] <= b) & ((a[:, None] < a) | (b[:, None] < b))).any(axis=1)
         return self.frame[~beaten]
 
     def rising(self, metrics: Sequence[str]) -> Any:
-        """The settings at which all these metrics are better than the model alone (the first row)."""
+        """Return the settings at which all these metrics are better than the model alone (the first row)."""
         columns = [self._as_higher_is_better(name) for name in metrics]
         return self.frame[np.all([column > column[0] for column in columns], axis=0)]
 
     def _as_higher_is_better(self, name: str) -> Any:
-        """A metric's column, with its sign changed where lower is better."""
+        """Return a metric's column, with its sign changed where lower is better."""
         if name not in self.frame:
             raise UnknownNameError("metric of the sweep", name, map(str, self.frame))
         column = self.frame[name].to_numpy()
@@ -415,7 +415,7 @@ def sweep(
     pool: int = 100,
     **facts: Any,
 ) -> Sweep:
-    """The trade-off curve: every blend and every strength of diversification, evaluated.
+    """Return the trade-off curve: every blend and every strength of diversification, evaluated.
 
     Args:
         model: the model to re-rank.
@@ -456,7 +456,7 @@ def sweep(
 
 
 def _first_k(lists: Lists, k: int) -> Lists:
-    """The first k of each list."""
+    """Return the first k of each list."""
     case = np.repeat(np.arange(len(lists.cases)), lists.sizes)
     keep = np.arange(len(lists.codes)) - lists.indptr[case] < k
     indptr = np.concatenate([[0], np.cumsum(np.minimum(lists.sizes, k))])

@@ -18,7 +18,7 @@ __all__ = ["device_of", "torch", "torch_seed"]
 
 
 def device_of(name: Any) -> torch.device:
-    """The device of this name, after checking that it works; "auto" is the best one there is.
+    """Return the device of this name, after checking that it works; "auto" is the best one there is.
 
     >>> device_of("cpu")
     device(type='cpu')

@@ -57,7 +57,7 @@ class Trainable:
     memory: Callable[[int], int] | None = None
 
     def runs(self, seed: int, n: int) -> list[dict[str, int]]:
-        """The seeds of n runs, this one and those after it; without draws one run, as all would be equal."""
+        """Return the seeds of n runs, this one and the next; one run without draws: all would be equal."""
         return [{"seed": seed + at} for at in range(n)] if self.draws else [{}]
 
     @property
@@ -161,7 +161,7 @@ def tune(
     conventions: AnyConventions = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> Tuned:
-    """The settings that do best on validation data, among those of the registry.
+    """Return the settings that do best on validation data, among those of the registry.
 
     Each trial is fitted on `train` and ranks the whole catalogue but for each user's training items. The
     first of equally good trials wins. Fit the winner on all data afterwards.
@@ -202,7 +202,7 @@ def tune(
 
 
 def _in_catalogue(history: Interactions, catalogue: Sequence[Any] | None) -> Interactions:
-    """The history of the users it has, with a code for every item of the catalogue or of the history."""
+    """Return the history of its users, with a code for every item of the catalogue or of the history."""
     if len(history.codes) == 0:
         raise InputError("there is nothing to learn from: the history is empty.", table="history")
     known = history
@@ -243,7 +243,7 @@ def _by_popularity(history: Interactions, **weighting: Any) -> Factors:
 
 @_trainable("popularity", "What most users had.")
 def fit_popularity(history: Interactions) -> Factors:
-    """The same ranking for everyone, users without a history too, by how often an item was taken."""
+    """Rank by how often an item was taken: the same for everyone, users without a history too."""
     return _by_popularity(history)
 
 
@@ -282,7 +282,7 @@ def fit_recent(
 
 @_trainable("random", "A random order of all items for each user.")
 def fit_random(history: Interactions, *, seed: int = 0) -> Scores:
-    """A random ranking for each user, those without a history too."""
+    """Rank at random for each user, those without a history too."""
     from recsys.models.baselines import shuffled
 
     return shuffled(users=history.cases.values, item_ids=history.items.values, seed=seed).for_any_user()
@@ -306,7 +306,7 @@ def fit_random(history: Interactions, *, seed: int = 0) -> Scores:
 def fit_item_knn(
     history: Interactions, *, neighbours: int = 100, weighting: str = "cosine", shrinkage: float = 0.0
 ) -> Scores:
-    """Item-based nearest neighbours; see `recsys.models.item_weights.knn_weights`."""
+    """Fit item-based nearest neighbours; see `recsys.models.item_weights.knn_weights`."""
     from recsys.models.item_weights import knn_weights
 
     return _by_history(
@@ -329,7 +329,7 @@ def _ease_bytes(n_items: int) -> int:
     memory=_ease_bytes,
 )
 def fit_ease(history: Interactions, *, regularisation: float = 500.0) -> Scores:
-    """EASE in closed form; see `recsys.models.item_weights.ease_weights`."""
+    """Fit EASE in closed form; see `recsys.models.item_weights.ease_weights`."""
     from recsys.models.item_weights import ease_weights
 
     return _by_history(history, lambda rows: ease_weights(rows, regularisation=regularisation), np.float32)
@@ -429,7 +429,7 @@ def fit_bpr(
 
 
 def _factors(fit: Callable[..., Any], history: Interactions, **settings: Any) -> Factors:
-    """The factors that implicit learns; it takes 0 factors or iterations without a word."""
+    """Return the factors that implicit learns; it takes 0 factors or iterations without a word."""
     from recsys.ranks.sources import Factors
 
     for name in ("factors", "iterations"):

@@ -213,7 +213,7 @@ class RatingModel:
     epochs: int
 
     def predict(self, users: Array, items: Array) -> Float:
-        """The predicted rating of each pair."""
+        """Return the predicted rating of each pair."""
         device = next(self.network.parameters()).device
         parts = []
         with torch.no_grad():

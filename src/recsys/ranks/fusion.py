@@ -93,7 +93,7 @@ class Pool:
         return np.array(sizes, dtype=np.int64).reshape(self.n_runs, len(self.cases))
 
     def over_lists(self, reduce: np.ufunc, values: Float, empty: float) -> Float:
-        """A sum, minimum or maximum over the list of each row's case; 0 for a list without items.
+        """Return a sum, minimum or maximum over the list of each row's case; 0 for a list without items.
 
         Rows that a run does not list count as `empty`.
         """
@@ -104,7 +104,7 @@ class Pool:
         return np.where(self.lengths > 0, np.repeat(reduced, sizes, axis=1), 0.0)
 
     def best_first(self, value: Float, run: int = -1) -> Int:
-        """The rows of each case by a number; equal ones as in `run`, then as in the first that lists them."""
+        """Order the rows of each case by a number; equal ones as in `run`, then as in the first with them."""
         first = self.listed.argmax(axis=0)
         there = self.place[first, np.arange(len(first))]
         if run < 0:
@@ -113,7 +113,7 @@ class Pool:
         return np.lexsort((there, first, here, -value, self.case))
 
     def rescored(self, score: Float, listed: Bool) -> Pool:
-        """The pool with other scores, and the lists in their order; equal scores stay as they were."""
+        """Return the pool with other scores, and the lists in their order; equal scores stay as they were."""
         place = np.full(self.place.shape, -1, dtype=np.int64)
         for run in range(self.n_runs):
             order = self.best_first(score[run], run)
@@ -123,11 +123,11 @@ class Pool:
         return replace(self, place=place, score=np.where(listed, score, 0.0), has_scores=(True,) * len(place))
 
     def to_lists(self, fused: Float, notes: Mapping[str, Any]) -> Lists:
-        """The rows of each case by the number that they got."""
+        """Return the rows of each case by the number that they got."""
         return self._lists(self.best_first(fused), fused, notes)
 
     def lists_of(self, run: int) -> Lists:
-        """The lists of one run, with its scores."""
+        """Return the lists of one run, with its scores."""
         order = np.lexsort((self.place[run], self.case))
         return self._lists(order[self.listed[run][order]], self.score[run], {})
 
@@ -139,7 +139,7 @@ class Pool:
 
 
 def pool_runs(lists: Sequence[Lists], cases: Ids | None = None) -> Pool:
-    """The pool of some runs, of these cases or of all that any run has.
+    """Return the pool of some runs, of these cases or of all that any run has.
 
     Raises:
         DuplicateError: a run lists an item twice for a case.
@@ -182,7 +182,7 @@ def pool_runs(lists: Sequence[Lists], cases: Ids | None = None) -> Pool:
 
 
 def _clusters(lists: Sequence[Lists], cases: Ids) -> Array | None:
-    """The user of each case, where the cases are not users themselves."""
+    """Return the user of each case, where the cases are not users themselves."""
     user_of: dict[Any, Any] = {}
     for run in lists:
         if run.clusters is not None:
@@ -212,7 +212,7 @@ class JudgedPool:
     def of(
         cls, pool: Pool, truth: Interactions, relevant: Bool, average_precision: Callable[[], list[float]]
     ) -> JudgedPool:
-        """With `relevant` per entry of the truth, whose cases are those of the pool."""
+        """Make it with `relevant` per entry of the truth, whose cases are those of the pool."""
         case = np.repeat(np.arange(len(truth.cases)), truth.sizes)[relevant]
         item = pool.items.code_of(truth.items.values)[truth.codes[relevant]]
         width = max(len(pool.items), 1)
@@ -279,13 +279,13 @@ def normalisation(name: str, **facts: Any) -> Callable[[Callable[[Pool], Pool]],
 
 
 def find_fusion(name: Any) -> Fusion:
-    """The method of this name or alias."""
+    """Return the method of this name or alias."""
     row: Fusion = _find(FUSIONS, name)
     return row
 
 
 def find_normalisation(name: Any) -> Normalisation:
-    """The normalisation of this name or alias."""
+    """Return the normalisation of this name or alias."""
     row: Normalisation = _find(NORMALISATIONS, name)
     return row
 
@@ -365,7 +365,7 @@ def read_runs(
     columns: Mapping[str, str] | None = None,
     missing: Any = "empty",
 ) -> list[Lists]:
-    """Each run as Lists; `missing` as in `fuse`."""
+    """Return each run as Lists; `missing` as in `fuse`."""
     if not isinstance(given, list | tuple) or len(given) < 2:
         size = f" of {len(given)}" if isinstance(given, list | tuple) else ""
         raise InputError(
@@ -401,14 +401,14 @@ def read_runs(
 
 
 def norm_of(row: Fusion, norm: str | None) -> str | None:
-    """The normalisation that a method is used with."""
+    """Return the normalisation that a method is used with."""
     if isinstance(norm, str) and norm == "default":
         return "min-max" if row.reads == "scores" else None
     return None if norm is None else find_normalisation(norm).name
 
 
 def normalise(pool: Pool, row: Fusion, norm: str | None) -> Pool:
-    """The pool as the method reads it."""
+    """Return the pool as the method reads it."""
     chosen = norm_of(row, norm)
     way = None if chosen is None else NORMALISATIONS.find(chosen)
     reads = row.reads if way is None else way.reads
@@ -424,14 +424,14 @@ def normalise(pool: Pool, row: Fusion, norm: str | None) -> Pool:
 
 
 def as_list(values: Any) -> Any:
-    """An array or a series as a list; anything else as it is."""
+    """Return an array or a series as a list; anything else as it is."""
     if isinstance(values, np.ndarray):
         return values.tolist()
     return values.to_list() if hasattr(values, "to_list") else values
 
 
 def combine(pool: Pool, row: Fusion, parameters: Mapping[str, Any]) -> Float:
-    """One number for each row of the pool."""
+    """Return one number for each row of the pool."""
     known = row.parameters
     for name in parameters:
         check_choice(f"parameter of {row.name}", name, known)
@@ -536,13 +536,13 @@ def borda(pool: Pool) -> Pool:
 
 
 def _with_scores(pool: Pool, score: Float) -> Pool:
-    """The pool with other scores that leave the lists in order."""
+    """Return the pool with other scores that leave the lists in order."""
     return replace(pool, score=np.where(pool.listed, score, 0.0), has_scores=(True,) * pool.n_runs)
 
 
 # ---------------------------------------------------------------------------- what methods are built from
 def _total(lines: Iterable[Float]) -> Float:
-    """The sum of the runs, one after the other."""
+    """Return the sum of the runs, one after the other."""
     total: Any = 0.0
     for line in lines:
         total = total + line
@@ -550,7 +550,7 @@ def _total(lines: Iterable[Float]) -> Float:
 
 
 def _per_place(pool: Pool, value: Callable[[Int], Float]) -> Float:
-    """A number for each listed row that follows from its place; 0 where a run does not list it."""
+    """Return a number for each listed row that follows from its place; 0 where a run does not list it."""
     return np.where(pool.listed, value(np.maximum(pool.place, 0)), 0.0)
 
 
@@ -559,7 +559,7 @@ def _weighted(lines: Float, weights: Sequence[float]) -> Float:
 
 
 def _from_table(places: Int, table: Any, beyond: float) -> Float:
-    """The entry of a table for each place, or `beyond` where it ends."""
+    """Return the entry of a table for each place, or `beyond` where it ends."""
     known: Float = np.asarray(table, dtype=np.float64)
     if not len(known):
         return np.full(places.shape, beyond)
@@ -567,7 +567,7 @@ def _from_table(places: Int, table: Any, beyond: float) -> Float:
 
 
 def weight_trials(n_runs: int, steps: int = 10) -> list[tuple[float, ...]]:
-    """All weights in steps of 1 / `steps` that sum to 1.
+    """Return all weights in steps of 1 / `steps` that sum to 1.
 
     >>> weight_trials(2, 2)
     [(0.0, 1.0), (0.5, 0.5), (1.0, 0.0)]
@@ -663,7 +663,7 @@ def mixed(pool: Pool, weights: Sequence[float]) -> Float:
 
 
 def _rounded(function: Callable[[Decimal], Decimal], values: Array) -> Float:
-    """A function of each number, correctly rounded; NumPy's logarithms and powers depend on the processor."""
+    """Apply a function to each number, correctly rounded; NumPy's own depend on the processor."""
     distinct, place = np.unique(values, return_inverse=True)
     with localcontext() as context:
         context.prec = 40
@@ -766,7 +766,7 @@ def weighted_condorcet(pool: Pool, weights: Sequence[float]) -> Float:
 
 # ------------------------------------------------------------------------------------ trained on a truth
 def hits_by_place(judged: JudgedPool, run: int, width: int) -> Float:
-    """1 where an item of a list is relevant: a line per case, as wide as the longest list or `width`."""
+    """Mark with 1 the relevant items of lists: a line per case, as wide as the longest list or `width`."""
     pool = judged.pool
     shown = pool.listed[run]
     hits = np.zeros((len(pool.cases), max(width, int(pool.place[run].max(initial=-1)) + 1)))
@@ -775,7 +775,7 @@ def hits_by_place(judged: JudgedPool, run: int, width: int) -> Float:
 
 
 def train_place_probabilities(judged: JudgedPool) -> list[Float]:
-    """For each run and place: the share of the lists that reach it whose item there is relevant."""
+    """Return, by run and place, the share of the lists that reach it whose item there is relevant."""
     probabilities = []
     for run, sizes in enumerate(judged.pool.list_sizes):
         shorter = np.searchsorted(np.sort(sizes), np.arange(sizes.max(initial=0)), side="right")
@@ -784,7 +784,7 @@ def train_place_probabilities(judged: JudgedPool) -> list[Float]:
 
 
 def train_segment_probabilities(judged: JudgedPool, n_segments: int = 10) -> list[Float]:
-    """For each run and each of `n_segments` equal parts of a list: the mean share of relevant items."""
+    """Return, by run and by `n_segments` equal parts of a list, the mean share of relevant items."""
     probabilities = []
     for run, sizes in enumerate(judged.pool.list_sizes):
         shown = judged.pool.listed[run]
@@ -798,12 +798,12 @@ def train_segment_probabilities(judged: JudgedPool, n_segments: int = 10) -> lis
 
 
 def _segments(place: Int, length: Int, n_segments: int) -> Int:
-    """The part of a list that a place is in, counted from 0, where all parts but the last are of one size."""
+    """Return the part of a list that a place is in, from 0; all parts but the last are of one size."""
     return place // np.maximum(-(-length // n_segments), 1)
 
 
 def train_border_probabilities(judged: JudgedPool) -> list[Float]:
-    """For each run and each of ten parts that double in size: the mean share of relevant items."""
+    """Return, by run and by ten parts that double in size, the mean share of relevant items."""
     return [_means_between(judged, run, _SEGMENT_BORDERS) for run in range(judged.pool.n_runs)]
 
 
@@ -815,13 +815,13 @@ def _means_between(judged: JudgedPool, run: int, borders: Sequence[int]) -> Floa
 
 
 def train_log_odds(judged: JudgedPool) -> list[Float]:
-    """For each run: the log odds that an item is relevant, for each of the first 1,000 places."""
+    """Return, by run, the log odds that an item is relevant for each of the first 1,000 places."""
     means = [_means_between(judged, run, _ODDS_BORDERS) for run in range(judged.pool.n_runs)]
     return [log_odds(mean, _ODDS_BORDERS) for mean in means]
 
 
 def log_odds(mean: Float, borders: Sequence[int]) -> Float:
-    """The logarithm of p / (1 - p) for each place between borders; 0.001 in place of 0."""
+    """Return the logarithm of p / (1 - p) for each place between borders; 0.001 in place of 0."""
     chance = np.where(mean == 0, 0.001, mean)
     against = np.where(chance == 1, 0.001, 1 - chance)
     return np.repeat(_rounded(Decimal.ln, chance / against), np.diff(np.array(borders)))

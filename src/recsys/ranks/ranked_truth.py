@@ -68,7 +68,7 @@ class RankedTruth(Protocol):
     def hits(self, ties: str, duplicates: str) -> Hits: ...
     def shown(self, ties: str) -> Shown: ...
     def of_judged(self) -> RankedTruth:
-        """The same rankings of the judged items alone: all others give up their places."""
+        """Return the same rankings of the judged items alone: all others give up their places."""
 
     def n_undecided(self) -> tuple[int, int]:
         """Judged items found, and how many of them share a score with an item of another grade."""
@@ -210,7 +210,7 @@ class MatchedTruth:
             )
 
     def _listed_by_id(self, *, descending: bool) -> Codes:
-        """The list entries, those with equal scores ordered by id."""
+        """Return the list entries, those with equal scores ordered by id."""
         if self.groups is None:
             return self.listed
         starts, sizes = self.groups
@@ -222,7 +222,7 @@ class MatchedTruth:
         return listed
 
     def shown(self, ties: str) -> Shown:
-        """The lists; equal scores are ordered by id if the rule for ties leaves their order open."""
+        """Return the lists; equal scores are ordered by id if the rule for ties leaves their order open."""
         keep_order = self.groups is None or ties == "given"
         listed = self.listed if keep_order else self._listed_by_id(descending=ties == "by_id_desc")
         above: Int | None = None
@@ -250,7 +250,7 @@ class MatchedTruth:
         )
 
     def n_undecided(self) -> tuple[int, int]:
-        """The number of judged items found, and of those that share a score with an item of another grade."""
+        """Count the judged items found, and those that share a score with an item of another grade."""
         if self.groups is None:
             return 0, 0
         return count_undecided(self._find_hits("expected", refuse_repeats=False))
@@ -303,7 +303,7 @@ def match_truth(
 
 
 def _kept_ranks(lists: Lists, *, complete: bool) -> Int | None:
-    """The ranks that the lists came with; None if they leave none out."""
+    """Return the ranks that the lists came with; None if they leave none out."""
     ranks = lists.ranks
     if ranks is None:
         return None
@@ -438,7 +438,7 @@ class CountedTruth:
         return self._hits_by_rule[rule]
 
     def of_judged(self) -> CountedTruth:
-        """Two items of a case have the same score where as many candidates are above the one as the other."""
+        """Keep judged items alone: two of a case tie where equally many candidates are above them."""
         case = np.repeat(np.arange(len(self.cases), dtype=np.int32), self.truth.sizes)
         candidates = np.flatnonzero(self.above >= 0)
         order = candidates[np.lexsort((candidates, self.above[candidates], case[candidates]))]
@@ -461,7 +461,7 @@ class CountedTruth:
         )
 
     def shown(self, ties: str) -> Shown:
-        """The best candidates of each case; equal scores are ordered by id."""
+        """Return the best candidates of each case; equal scores are ordered by id."""
         if self.lists is None:
             raise NotDefinedError("the lists were not requested when the places were counted.")
         return replace(self.lists, ties_known=ties not in ("best", "worst"))
@@ -523,7 +523,7 @@ class ItemSubset:
         return np.asarray(n_kept[self.whole.truth_indptr])
 
     def hits(self, ties: str, duplicates: str) -> Hits:
-        """The hits of the whole ranking on these items."""
+        """Return the hits of the whole ranking on these items."""
         hits = self.whole.hits(ties, duplicates)
         keep = self.keep[hits.item]
 
@@ -543,7 +543,7 @@ class ItemSubset:
         )
 
     def shown(self, ties: str) -> Shown:
-        """The entries of the lists that are these items, with their places."""
+        """Return the entries of the lists that are these items, with their places."""
         whole = self.whole.shown(ties)
         keep = self.keep[whole.codes]
         places = whole.places
@@ -566,7 +566,7 @@ class ItemSubset:
 
 
 def in_history(truth: Interactions | Lists, seen: Interactions | Lists) -> Bool:
-    """Of each pair of the truth, or of lists, whether a history, or lists, hold it, too."""
+    """Return whether a history, or lists, hold each pair of the truth, or of lists, too."""
     seen.cases.same_kind(truth.cases, what="user")
     seen.items.same_kind(truth.items, what="item")
     width = max(len(seen.items), 1)
@@ -584,7 +584,7 @@ def in_history(truth: Interactions | Lists, seen: Interactions | Lists) -> Bool:
 
 
 def without_history(lists: Lists, history: Interactions) -> tuple[Lists, int]:
-    """The lists without the items that their users had before, and how many those were."""
+    """Return the lists without the items that their users had before, and how many those were."""
     kept = ~in_history(lists, history)
     if kept.all():
         return lists, 0
@@ -595,7 +595,7 @@ def without_history(lists: Lists, history: Interactions) -> tuple[Lists, int]:
 
 
 def truth_by_grade(ranked: RankedTruth) -> dict[str, Any]:
-    """The columns of `Hits` about the truth: the judged items of each case, highest grade first."""
+    """Return the columns of `Hits` about the truth: the judged items of each case, highest grade first."""
     grades, weights = ranked.grades, ranked.item_weights
     order: Any = slice(None)
     if grades is not None:
@@ -609,18 +609,18 @@ def truth_by_grade(ranked: RankedTruth) -> dict[str, Any]:
 
 
 def _rule_of_hits(ties: str) -> str:
-    """The rule that hits are found by: best and worst are found from the ties that expected leaves in."""
+    """Return the rule that hits are found by: best and worst start from the ties that expected leaves."""
     return "expected" if ties in ("best", "worst") else ties
 
 
 def _order_in_groups(case: Array, rank: Int, item: Array, grade: Float | None) -> Array:
-    """The order of hits by case and rank, those with equal scores by grade, highest first, then by item."""
+    """Order hits by case and rank, those with equal scores by grade, highest first, then by item."""
     grades = np.ones(len(case)) if grade is None else grade
     return np.lexsort((item, -grades, rank, case))
 
 
 def count_undecided(hits: Hits) -> tuple[int, int]:
-    """The number of judged items found, and of those that share a score with an item of another grade."""
+    """Count the judged items found, and those that share a score with an item of another grade."""
     if hits.tied is None or len(hits.case) == 0:
         return len(hits.case), 0
     grade = np.ones(len(hits.case)) if hits.grade is None else hits.grade

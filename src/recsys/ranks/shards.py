@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def merge_shards(lists_of_shards: Iterable[Lists], k: int) -> Lists:
-    """The k best items of each user, from the best of each shard: the lists of one scan of all items.
+    """Return the k best items of each user, from the best of each shard: the lists of one scan of all items.
 
     Args:
         lists_of_shards: for each shard what `recsys.recommend(Factors(U, V_of_shard, item_ids=…), k)` gives,
@@ -85,7 +85,7 @@ def _check_shard(number: int, lists: Any) -> None:
 
 
 def best_entries(case: Int, scores: Float, key: Array, k: int) -> Int:
-    """The positions of the k best entries of each case, best first; of equal scores the smaller key first."""
+    """Return the positions of the k best entries of each case, best first; ties by the smaller key."""
     order = np.lexsort((key, -scores, case))
     starts, sizes = runs(case[order])
     return order[np.arange(len(order)) - np.repeat(starts, sizes) < k]
@@ -110,7 +110,7 @@ def check_on_lists(requests: Iterable[Request], conventions: Conventions, k: int
 
 
 def why_not_on_lists(request: Request, conventions: Conventions, k: int | None = None) -> str | None:
-    """Why a metric needs more than the k best items of each user; None if these are enough.
+    """Return why a metric needs more than the k best items of each user; None if these are enough.
 
     Args:
         request: the metric.

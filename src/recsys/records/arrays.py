@@ -90,12 +90,12 @@ class Ids:
         return len(self.values)
 
     def name(self, code: Any) -> int | str:
-        """The id of a code, as the user wrote it, as a plain Python value."""
+        """Return the id of a code, as the user wrote it, as a plain Python value."""
         value = self.values[int(code)]
         return value if isinstance(value, str) else int(value)
 
     def code_of(self, wanted: Array) -> Int:
-        """The codes of ids, -1 for an unknown id; no text is a number."""
+        """Return the codes of ids, -1 for an unknown id; no text is a number."""
         mixed = (self.values.dtype == object) != (wanted.dtype == object)
         if mixed or len(self.values) == 0 or len(wanted) == 0:
             return np.full(len(wanted), -1, dtype=np.int64)
@@ -112,7 +112,7 @@ class Ids:
         return np.where(self.values[place] == wanted, place, -1).astype(np.int64)
 
     def union(self, other: Ids, *, what: str) -> tuple[Ids, Codes | None, Codes | None]:
-        """The union of both sets, and the new code of each old code (None: codes do not change)."""
+        """Return the union of both sets, and the new code of each old code (None: codes do not change)."""
         if len(other) == 0 or other is self:
             return self, None, None
         if len(self) == 0:
@@ -137,7 +137,7 @@ class Ids:
         )
 
     def same_kind(self, other: Ids, *, what: str) -> None:
-        """An error if one set is int and the other str."""
+        """Raise an error if one set is int and the other str."""
         if self.kind != other.kind and len(self) and len(other):
             raise IdTypeError(
                 f"the {what} ids are {self.kind} in one table ({self.name(-1)!r}, …) and {other.kind} in "
@@ -171,7 +171,7 @@ class Interactions:
         return np.bincount(self.codes, minlength=len(self.items))
 
     def kept(self, keep: Bool) -> Interactions:
-        """The same with some entries only; every case stays."""
+        """Return the same with some entries only; every case stays."""
         case = np.repeat(np.arange(len(self.cases)), self.sizes)[keep]
         sizes = np.bincount(case, minlength=len(self.cases))
         return replace(
@@ -184,7 +184,7 @@ class Interactions:
         )
 
     def to_frame(self) -> Any:
-        """A pandas table that evaluate reads as the same: user, item, and grades and times if there are."""
+        """Return a pandas table that evaluate reads as the same: user, item, and any grades and times."""
         import pandas as pd
 
         columns: dict[str, Array] = {"user": np.repeat(self.cases.values, self.sizes)}
@@ -218,7 +218,7 @@ class Lists:
         return np.diff(self.indptr)
 
     def to_frame(self) -> Any:
-        """A pandas table that evaluate reads as the same lists: user, item, and score or rank."""
+        """Return a pandas table that evaluate reads as the same lists: user, item, and score or rank."""
         import pandas as pd
 
         columns: dict[str, Array] = {"user": np.repeat(self.cases.values, self.sizes)}
@@ -238,7 +238,7 @@ class Lists:
 
 
 def _short_repr(data: Interactions | Lists, suffix: str) -> str:
-    """The number of cases, items and rows in one line: the arrays may have any size."""
+    """Return the number of cases, items and rows in one line: the arrays may have any size."""
     n_items = int(np.count_nonzero(np.bincount(data.codes)))
     counts = {"case": len(data.cases), "item": n_items, "row": len(data.codes)}
     sizes = ", ".join(f"{n:,} {name}{'' if n == 1 else 's'}" for name, n in counts.items())
@@ -246,7 +246,7 @@ def _short_repr(data: Interactions | Lists, suffix: str) -> str:
 
 
 def positions(starts: Array, sizes: Array) -> Int:
-    """The positions of the entries of several runs, one run after the other.
+    """Return the positions of the entries of several runs, one run after the other.
 
     >>> positions(np.array([5, 0]), np.array([2, 3])).tolist()
     [5, 6, 0, 1, 2]
@@ -256,7 +256,7 @@ def positions(starts: Array, sizes: Array) -> Int:
 
 
 def runs(*columns: Array) -> tuple[Int, Int]:
-    """The start and the length of each run of equal entries, of columns that are sorted together.
+    """Return the start and the length of each run of equal entries, of columns that are sorted together.
 
     >>> [part.tolist() for part in runs(np.array([4, 4, 7]))]
     [[0, 2], [2, 1]]
@@ -270,7 +270,7 @@ def runs(*columns: Array) -> tuple[Int, Int]:
 
 
 def count_entries(data: Interactions | Lists, cases: Ids) -> Int:
-    """The number of entries of some cases, in their order; 0 for a case without any."""
+    """Return the number of entries of some cases, in their order; 0 for a case without any."""
     data.cases.same_kind(cases, what="user")
     if len(data.cases) == 0:
         return np.zeros(len(cases), dtype=np.int64)
@@ -279,7 +279,7 @@ def count_entries(data: Interactions | Lists, cases: Ids) -> Int:
 
 
 def entries_of_cases(data: Interactions | Lists, cases: Ids) -> tuple[Int, Int]:
-    """The entries of some cases, in their order: the place of the case of each entry, and its position."""
+    """Return the entries of some cases, in their order: the place of the case, and the position, of each."""
     data.cases.same_kind(cases, what="user")
     codes = data.cases.code_of(cases.values)
     sizes = np.where(codes >= 0, data.sizes[codes], 0) if len(data.cases) else np.zeros(len(cases), np.int64)
@@ -317,7 +317,7 @@ class Hits:
         return self.truth_indptr[1:] - self.truth_indptr[:-1]
 
     def of_cases(self, start: int, stop: int) -> Hits:
-        """The hits of the cases from `start` to `stop`, which are numbered from 0 again."""
+        """Return the hits of the cases from `start` to `stop`, which are numbered from 0 again."""
         entries = slice(*np.searchsorted(self.case, (start, stop)).tolist())
         cases, truth = slice(start, stop), slice(*self.truth_indptr[[start, stop]].tolist())
         slices = dict.fromkeys(("n_listed", "n_candidates", "given_none"), cases)

@@ -13,7 +13,7 @@ from recsys.records.arrays import Float
 
 
 def check_choices(what: str, values: Any, allowed: Iterable[str]) -> list[str]:
-    """A list of allowed names, from one name or several."""
+    """Return a list of allowed names, from one name or several."""
     names = tuple(allowed)
     chosen = one_or_several(what, values, f"Name some of {', '.join(names)}.")
     for value in chosen:
@@ -22,14 +22,14 @@ def check_choices(what: str, values: Any, allowed: Iterable[str]) -> list[str]:
 
 
 def one_or_several(what: str, values: Any, hint: str) -> list[Any]:
-    """A list of one text or of several; an error if it can be neither, such as a number or a matrix."""
+    """Return a list of one text or several; raise an error at anything else, such as a number."""
     if not isinstance(values, Iterable) or getattr(values, "ndim", 1) != 1:
         raise came_as(f"{what}s", values, hint=hint)
     return [values] if isinstance(values, str) else [*values]
 
 
 def is_number(value: object) -> bool:
-    """Whether a value is one real number of Python or NumPy, and none that float64 cannot hold."""
+    """Return whether a value is one real number of Python or NumPy, and none that float64 cannot hold."""
     if not isinstance(value, Real):
         return False
     try:
@@ -40,7 +40,7 @@ def is_number(value: object) -> bool:
 
 
 def is_whole(value: object, least: int | None = None) -> bool:
-    """Whether a value is one whole number of Python or NumPy, of at least `least` and below 2^63.
+    """Return whether a value is one whole number of Python or NumPy, of at least `least` and below 2^63.
 
     >>> is_whole(3, 1), is_whole(0, 1), is_whole(True), is_whole(3.0)
     (True, False, False, False)

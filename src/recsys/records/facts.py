@@ -55,7 +55,7 @@ class Note:
         return self.words if self.subject is None else f"{self.subject}: " + self.words
 
     def about(self, subject: str) -> Self:
-        """The same note about one metric, model, group or table."""
+        """Return the same note about one metric, model, group or table."""
         return replace(self, subject=subject)
 
     def __str__(self) -> str:
@@ -72,7 +72,7 @@ class Caution(Note):
 
     @classmethod
     def of(cls, code: str, text: str) -> Caution:
-        """The caution of a rule, in the words of the rule."""
+        """Return the caution of a rule, in the words of the rule."""
         return cls(code, {"text": text})
 
     @property
@@ -81,7 +81,7 @@ class Caution(Note):
         return f"cautions.md#{self.code}"
 
     def to_dict(self) -> dict[str, str]:
-        """Code, sentence and page, as files hold them."""
+        """Return code, sentence and page, as files hold them."""
         return {"code": self.code, "sentence": self.sentence, "page": self.page}
 
     def __str__(self) -> str:
@@ -89,7 +89,7 @@ class Caution(Note):
 
 
 def note(code: str, subject: str | None = None, /, **values: Any) -> Note:
-    """A note that does not warn."""
+    """Return a note that does not warn."""
     return Note(code, values, subject)
 
 

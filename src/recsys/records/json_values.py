@@ -9,7 +9,7 @@ from typing import Any
 
 
 def json_value(value: Any) -> Any:
-    """A value as JSON can hold it, nested ones included.
+    """Return a value as JSON can hold it, nested ones included.
 
     A number that is not finite becomes None, a duration its seconds, a function its name, and what JSON does
     not know its text.
@@ -36,7 +36,7 @@ def json_value(value: Any) -> Any:
 
 
 def json_rows(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """The rows of a table as JSON values.
+    """Return the rows of a table as JSON values.
 
     >>> json_rows({"model": ["als", "bpr"], "value": [0.5, float("nan")]})
     [{'model': 'als', 'value': 0.5}, {'model': 'bpr', 'value': None}]

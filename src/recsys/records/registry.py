@@ -48,7 +48,7 @@ class Registry(dict[str, _T]):
 
     @staticmethod
     def owner_of(module: str) -> str | None:
-        """The plug-in that a module belongs to, or its name; None for a module of this package."""
+        """Return the plug-in that a module belongs to, or its name; None for a module of this package."""
         package = module.partition(".")[0]
         return None if package == "recsys" else Registry._plugins.get(package, module)
 
@@ -59,7 +59,7 @@ class Registry(dict[str, _T]):
         warn(RecsysWarning, f"{words} is left out, as it fails ({type(error).__name__}: {error}).")
 
     def adding(self, entry_of: Callable[[Any], _T], name: str = "") -> Callable[[_F], _F]:
-        """A decorator that adds the entry of a function under this name, or that of the function."""
+        """Return a decorator that adds the entry of a function under this name, or that of the function."""
 
         def add(function: _F) -> _F:
             self[name or function.__name__] = entry_of(function)
@@ -68,7 +68,7 @@ class Registry(dict[str, _T]):
         return add
 
     def find(self, name: Any) -> _T:
-        """The entry of this name; UnknownNameError, with the nearest names, if there is none."""
+        """Return the entry of this name; UnknownNameError, with the nearest names, if there is none."""
         if not isinstance(name, str) or (name not in self and name not in self.load_plugins()):
             from recsys.errors import UnknownNameError
 
@@ -79,7 +79,7 @@ class Registry(dict[str, _T]):
 def lazy_names(
     package: str, modules: Mapping[str, Sequence[str]], rooms: Sequence[str] = ()
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a package whose names are imported when they are first used.
+    """Return `__getattr__` and `__dir__` of a package whose names are imported when they are first used.
 
     Args:
         package: its `__name__`.

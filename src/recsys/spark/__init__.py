@@ -152,7 +152,7 @@ def compare(
 
 
 def _divide(required: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[list[UserFrame], dict[str, Any]]:
-    """The tables that are shuffled by user, and the keywords of an Evaluator, for all workers."""
+    """Return the tables that are shuffled by user, and the keywords of an Evaluator, for all workers."""
     for name, data in required.items():
         if not is_frame(data):
             raise InputError(

@@ -57,7 +57,7 @@ class ClusterPairs(PairsOfPieces):
                 self.add(((triple[0], triple[1], triple[2]), is_counted), _opened(sums))
 
     def _ask(self, triples: Sequence[Triple], add_up: Any) -> list[dict[str, Any]]:
-        """What each partition of the users finds."""
+        """Return what each partition of the users finds."""
         folders = self._of_folders.folders
         metrics = list(dict.fromkeys(metric for *_, metric in triples))
         job = _ComparisonJob(replace(self._of_folders, folders={}), [*folders], metrics, add_up)
@@ -70,7 +70,7 @@ class ClusterPairs(PairsOfPieces):
         return [unpack(json.loads(zlib.decompress(part))) for part in sent.column("part").to_pylist()]
 
     def _rows_of(self, name: str, number: int, metrics: Sequence[str]) -> Any:
-        """The users of one folder, with their values and terms."""
+        """Return the users of one folder, with their values and terms."""
         from pyspark.sql import functions as F  # noqa: N812
 
         folder = self._of_folders.folders[name]
@@ -106,7 +106,7 @@ class _ComparisonJob:
     add_up: Any
 
     def run(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Rows of all models to the sums of their pairs."""
+        """Turn rows of all models into the sums of their pairs."""
         import pyarrow as pa
 
         held = list(batches)
@@ -125,7 +125,7 @@ class _ComparisonJob:
         yield pa.record_batch({"part": pa.array([document], pa.binary())})
 
     def _pieces(self, rows: Any) -> dict[str, Piece]:
-        """The rows of each model, in ascending order of ids."""
+        """Return the rows of each model, in ascending order of ids."""
         model = rows.column("recsys_model").to_numpy()
         ids = rows.column("recsys_case").to_numpy()
         pieces = {}

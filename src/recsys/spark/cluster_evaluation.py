@@ -84,7 +84,7 @@ class ClusterEvaluation:
         return highest_of(*truth.frame.agg(F.min(grade), F.max(grade)).first())
 
     def of_shards(self, shards: int, items: ItemFactors) -> ClusterEvaluation:
-        """The same about ready lists: the best items of every shard of the catalogue."""
+        """Return the same about ready lists: the best items of every shard of the catalogue."""
         from pyspark.sql import functions as F  # noqa: N812
 
         inputs, tables = self.evaluator.inputs, dict(self.tables)
@@ -130,7 +130,7 @@ class ClusterEvaluation:
     def answer(
         self, per_user_path: str | os.PathLike[str] | None, *, overwrite: bool, partitions: int | None
     ) -> Evaluation:
-        """The result, from the folder of an earlier call or from the cluster."""
+        """Return the result, from the folder of an earlier call or from the cluster."""
         check_partitions(partitions)
         inputs, rules = self.evaluator.inputs, self.evaluator.conventions
         try:
@@ -185,7 +185,7 @@ class ClusterEvaluation:
         return joined
 
     def _read(self, rows: Any, writer: RowWriter | None) -> Iterator[PieceResult]:
-        """What each partition sent; an error that a worker sent is raised."""
+        """Yield what each partition sent; raise the error that a worker sent."""
         abouts = [json.loads(text) for text in rows.column("about").to_pylist()]
         for about in abouts:
             if about["recsys"] != __version__:
@@ -233,7 +233,7 @@ class ClusterEvaluation:
         return replace(joined, remarks=replace(joined.remarks, notes=notes))
 
     def fingerprint(self) -> str:
-        """What tells the question from others: what all users share, and the rows of the tables."""
+        """Return what tells the question from others: what all users share, and the rows of the tables."""
         from pyspark import cloudpickle
         from pyspark.sql import functions as F  # noqa: N812
 
@@ -250,7 +250,7 @@ class ClusterEvaluation:
 
 
 def _local_folder(path: str | os.PathLike[str]) -> Path:
-    """The folder for values per user; a path with a scheme is not one that all can write as a file."""
+    """Return the folder for values per user; a path with a scheme is not one that all can write as a file."""
     text = os.fspath(path)
     if text.startswith("file:"):
         text = urllib.parse.unquote(urllib.parse.urlsplit(text).path)

@@ -27,7 +27,7 @@ _CAST = "Cast the column to bigint or string, for example df.withColumn('user', 
 
 
 def is_frame(data: Any) -> bool:
-    """Whether it is a DataFrame of Spark, classic or Connect."""
+    """Return whether it is a DataFrame of Spark, classic or Connect."""
     if type(data).__module__.partition(".")[0] != "pyspark":
         return False
     from pyspark.sql import DataFrame
@@ -54,7 +54,7 @@ def check_partitions(partitions: Any) -> None:
 
 
 def collect(frame: Any, name: str) -> Any:
-    """A DataFrame that all workers need whole, as an Arrow table."""
+    """Return a DataFrame that all workers need whole, as an Arrow table."""
     rows = frame.limit(MOST_ROWS + 1).toArrow()
     if rows.num_rows > MOST_ROWS:
         raise InputError(
@@ -132,7 +132,7 @@ class UserFrame:
         return str(dict(self.frame.dtypes)[self.column_of[role]])
 
     def cells(self, role: str, ids: str | None) -> Any:
-        """The column of a role, ids as whole numbers or as text."""
+        """Return the column of a role, ids as whole numbers or as text."""
         from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
         name, kind = self.column_of[role], self.type_of(role)
@@ -152,7 +152,7 @@ class UserFrame:
 
 
 def union_rows(tables: Sequence[UserFrame], ids: str | None) -> tuple[Any, dict[str, str]]:
-    """The rows of all tables under one header, which says the table of each row, and the types of ids."""
+    """Put the rows of all tables under one header, with the table of each row; return types of ids, too."""
     from pyspark.sql import functions as F  # noqa: N812
 
     own: list[dict[str, Any]] = []
@@ -194,7 +194,7 @@ def union_rows(tables: Sequence[UserFrame], ids: str | None) -> tuple[Any, dict[
 
 
 def split_rows(batches: Iterator[Any], sent: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
-    """The rows of each table of `union_rows`, under its own column names; nothing if there are no rows."""
+    """Return the rows of each table of `union_rows`, by its own column names; nothing without rows."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

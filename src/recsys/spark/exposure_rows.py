@@ -19,7 +19,7 @@ ShownRows = tuple[int, Array, Array, Array]
 
 
 def without_exposure(partial: Partial, label: Any = None) -> tuple[Partial, list[ShownRows]]:
-    """The result without its items, and these as rows: exposure by group, and items of the catalogue."""
+    """Return the result without items, and these as rows: exposure by group, items of the catalogue."""
     nothing, no_codes = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int32)
     shown, exposure, strata = [], {}, {}
     for key, found in partial.exposure.items():
@@ -40,7 +40,7 @@ def without_exposure(partial: Partial, label: Any = None) -> tuple[Partial, list
 
 
 def with_exposure(partial: Partial, shown: Mapping[int, ShownRows], label: Any = None) -> Partial:
-    """The result with its items again, from the rows of all partitions added up."""
+    """Return the result with its items again, from the rows of all partitions added up."""
     nothing = np.zeros(0, dtype=np.int64)
     none: ShownRows = (0, nothing, nothing, nothing)
     exposure = {}
@@ -64,7 +64,7 @@ def with_exposure(partial: Partial, shown: Mapping[int, ShownRows], label: Any =
 
 
 def _key_of(label: Any, what: Any) -> int:
-    """The number of an exposure or catalogue, the same in all partitions."""
+    """Return the number of an exposure or catalogue, the same in all partitions."""
     if isinstance(label, bool | np.bool_ | float | np.floating) and float(label).is_integer():
         label = int(label)  # equal labels are one group
     text = json.dumps(pack((label, what)))
@@ -72,7 +72,7 @@ def _key_of(label: Any, what: Any) -> int:
 
 
 def rows_by_key(rows: Any) -> dict[int, ShownRows]:
-    """The rows that were added up on the cluster, by number."""
+    """Return the rows that were added up on the cluster, by number."""
     key, group, units = (rows.column(name).to_numpy() for name in ("key", "grp", "units"))
     item = rows.column("item").to_numpy()
     order = np.argsort(key, kind="stable")

@@ -76,7 +76,7 @@ class ItemFactors:
         return as_matrix(rows, "item_factors")
 
     def model(self, users: Any, which: slice = slice(None)) -> Factors:
-        """The factors of some users, of a table, and of some items."""
+        """Return the factors of some users, of a table, and of some items."""
         ids = np.arange(self.n_items)[which] if self.ids is None else self.ids[which]
         named = self.ids is not None or which != slice(None)
         matrix = matrix_of(users.column(1), "user_factors", self.rows().shape[1])
@@ -89,14 +89,14 @@ class ItemFactors:
         return "string" if self.ids is not None and self.ids.dtype == object else "bigint"
 
     def catalogue(self) -> Catalogue:
-        """All items."""
+        """Return all items."""
         rows = Ids(np.arange(self.n_items), is_range=True)
         ids = rows if self.ids is None else Ids(np.unique(self.ids))
         return Catalogue(ids, self.n_items)
 
 
 def matrix_of(arrays: Any, table: str, n_factors: int = 0) -> Array:
-    """A column of arrays, which must be equally long and without gaps, as a matrix."""
+    """Return a column of arrays, which must be equally long and without gaps, as a matrix."""
     chunk = arrays.combine_chunks()
     values = chunk.flatten().to_numpy(zero_copy_only=False)
     sizes = chunk.value_lengths().to_numpy(zero_copy_only=False)

@@ -39,7 +39,7 @@ class PartitionJob:
     items: ItemFactors | None = None
 
     def run(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Rows of all tables to what the partition adds: exposure of items, then one row with the rest."""
+        """Turn rows of all tables into what the partition adds: exposure of items, then a row of the rest."""
         tables = split_rows(batches, self.sent)
         if self.items is not None and tables and not tables["truth"].num_rows:
             return  # no users to rank for
@@ -113,7 +113,7 @@ class ShardJob:
     options: RankingOptions
 
     def run(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Rows of users to rows of their best items, shard by shard."""
+        """Turn rows of users into rows of their best items, shard by shard."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -147,7 +147,7 @@ class ShardJob:
 
 
 def _describe_error(error: RecsysError, tables: Mapping[str, Any]) -> dict[str, Any]:
-    """An error for the driver, where the number of a row means nothing: its user and item are named."""
+    """Make an error for the driver, where row numbers mean nothing: it names the user and the item."""
     name_row(error, tables)
     row = error.row if isinstance(error.row, str | int | None) else str(error.row)
     where = {"table": error.table, "column": error.column, "row": row, "hint": error.hint}
@@ -155,7 +155,7 @@ def _describe_error(error: RecsysError, tables: Mapping[str, Any]) -> dict[str, 
 
 
 def rebuild_error(fields: Mapping[str, Any]) -> RecsysError:
-    """The error that a worker described."""
+    """Return the error that a worker described."""
     kind = getattr(errors, fields["kind"], RecsysError)
     error: RecsysError = kind.__new__(kind)
     RecsysError.__init__(error, **{name: value for name, value in fields.items() if name != "kind"})

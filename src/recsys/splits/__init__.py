@@ -58,7 +58,7 @@ __all__ = [
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        """A strategy that is in the registry only, such as a plug-in's."""
+        """Return a strategy that is in the registry only, such as a plug-in's."""
         if not name.startswith("_") and name in STRATEGIES.load_plugins():
             return STRATEGIES[name].function
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -57,7 +57,7 @@ class Eligible(Interactions):
         )
 
     def items_of(self, user: Any) -> Array:
-        """The ids a user may be recommended."""
+        """Return the ids a user may be recommended."""
         code = int(self.cases.code_of(np.array([user], dtype=self.cases.values.dtype))[0])
         if code < 0:
             raise InputError(f"there is no user {user!r}.", hint="The users are those of at= or users=.")
@@ -75,7 +75,7 @@ def eligible_by_time(
     columns: Mapping[str, str] | None = None,
     unit: str | None = None,
 ) -> Eligible:
-    """The items each user could have been recommended: those with from <= moment < until.
+    """Return the items each user could have been recommended: those with from <= moment < until.
 
     Args:
         items: a table with an item column and a from column, an until column, or both; a missing from means
@@ -115,7 +115,7 @@ def eligible_by_time(
 def _read_items(
     items: Any, begins: str | None, ends: str | None, columns: Any, unit: str | None
 ) -> tuple[Ids, Array, Array, Clock]:
-    """The item ids, when each becomes available and unavailable, and the clock of these times."""
+    """Return the item ids, when each becomes available and unavailable, and the clock of these times."""
     frame = as_frame(items)
     if frame is None:
         raise InputError(
@@ -172,7 +172,7 @@ def _time_column(names: list[str], chosen: str | None, known: tuple[str, ...]) -
 
 
 def _read_moments(at: Any, users: Any, clock: Clock, columns: Any, unit: str | None) -> tuple[Ids, Array]:
-    """The users and the moment of each, in the time unit of the items."""
+    """Return the users and the moment of each, in the time unit of the items."""
     if isinstance(at, Mapping):
         keys = ids_from_sequence(list(at), table="at", column="user")
         ids, codes = encode(keys, table="at", column="user")

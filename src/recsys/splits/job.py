@@ -228,11 +228,11 @@ class Job:
             )
 
     def of_active(self, values: Array) -> Array:
-        """The values of the active rows, from those of all rows."""
+        """Return the values of the active rows, from those of all rows."""
         return values if self.active is None else values[self.active]
 
     def ids(self, role: str) -> tuple[Ids, Codes]:
-        """The ids of a role, and the code of each active row."""
+        """Return the ids of a role, and the code of each active row."""
         ids, codes = self.table.ids(role)
         return ids, self.of_active(codes)
 
@@ -259,11 +259,11 @@ class Job:
         return pair_keys(first[user], second[item])
 
     def user_draws(self) -> Keys:
-        """One draw per user, in the order of the ids."""
+        """Return one draw per user, in the order of the ids."""
         return id_keys(self.table.ids("user")[0], self.seed, purpose="users")
 
     def _tie_keys(self, subset: Int, at: Int) -> Array:
-        """What orders the active rows `subset[at]` of equal time: the item, a draw or the row number."""
+        """Return what orders active rows `subset[at]` of equal time: the item, a draw or the row number."""
         rows = subset[at]
         if self.options["on_tie"] == "row_order":
             return rows
@@ -282,7 +282,7 @@ class Job:
         by_time: bool,
         subset: Int | None = None,
     ) -> Side:
-        """The side of each active row: the last rows of each group are test, those before validation.
+        """Return the side of each active row: the last rows of each group are test, those before validation.
 
         Args:
             group: the group of each row.
@@ -317,7 +317,7 @@ class Job:
         return side
 
     def row_counts(self, amount: Any, sizes: Int) -> Int:
-        """The number of rows of each group: a whole number as it is; a share exactly (0.29 of 100 is 29)."""
+        """Return the number of rows of each group: itself, or a share exactly (0.29 of 100: 29)."""
         if isinstance(amount, int):
             return np.full(len(sizes), amount, dtype=np.int64)
         share = Fraction(amount).limit_denominator(10**6)
@@ -354,7 +354,7 @@ class Job:
         return side
 
     def build_split(self, side: Side, *extra_parts: int, **identity: Any) -> Split:
-        """The split, from the side of each active row.
+        """Return the split, from the side of each active row.
 
         Args:
             side: of each active row.
@@ -380,7 +380,7 @@ class Job:
         return split.new_pairs() if new_pairs else split
 
     def _count_unordered_users(self) -> int | None:
-        """How many users have rows that are not in the order of time; this does not change the split."""
+        """Count users whose rows are not in the order of time; this does not change the split."""
         if self._clock is None or self.table.role("user") is None:
             return None
         ids, user = self.table.ids("user")
@@ -419,7 +419,7 @@ def check_amount(value: Any, name: str, *, optional: bool = False) -> int | floa
 
 
 def time_keys(values: Array, group: Codes, n_groups: int) -> Int:
-    """One whole number per row that sorts by group, then by time."""
+    """Return one whole number per row that sorts by group, then by time."""
     if values.dtype.kind == "f" or int(values.max()) - int(values.min()) >= (1 << _KEY_BITS) // max(
         n_groups, 1
     ):
@@ -435,7 +435,7 @@ def time_keys(values: Array, group: Codes, n_groups: int) -> Int:
 
 
 def draw_keys(keys: Keys, group: Codes, n_groups: int) -> Int:
-    """One whole number per row that sorts by group, then by draw."""
+    """Return one whole number per row that sorts by group, then by draw."""
     bits = max(int(n_groups) - 1, 0).bit_length()
     group_keys = (keys >> np.uint64(64 - _KEY_BITS + bits)).view(np.int64)
     group_keys |= np.left_shift(group, _KEY_BITS - bits, dtype=np.int64)
@@ -443,7 +443,7 @@ def draw_keys(keys: Keys, group: Codes, n_groups: int) -> Int:
 
 
 def group_sizes(group: Codes, n_groups: int) -> Int:
-    """How many rows each group has."""
+    """Return how many rows each group has."""
     return np.bincount(group, minlength=n_groups).astype(np.int64, copy=False)
 
 
@@ -489,7 +489,7 @@ def select_newest(
 
 
 def _border_keys(keys: Int, sizes: Int, n_selected: Int) -> Int:
-    """The smallest selected key of each group; above all keys where none is selected."""
+    """Return the smallest selected key of each group; above all keys where none is selected."""
     above_all = np.iinfo(np.int64).max
     if len(keys) == 0:
         return np.full(len(sizes), above_all)

@@ -36,7 +36,7 @@ _MISSING = np.uint64(0x6D697373696E6721)
 
 
 def build_manifest(split: Split, table: InteractionTable) -> dict[str, Any]:
-    """The manifest of a split, as values for JSON."""
+    """Return the manifest of a split, as values for JSON."""
     keys = row_keys(table)
     parts = [*split.names, *(["excluded"] if split.reasons else [])]
     return {
@@ -56,12 +56,12 @@ def _hashes(keys: Keys) -> dict[str, str]:
 
 
 def to_json(manifest: Mapping[str, Any]) -> str:
-    """A manifest as JSON text; the same split gives the same bytes."""
+    """Return a manifest as JSON text; the same split gives the same bytes."""
     return json.dumps(manifest, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def read_manifest(given: Mapping[str, Any] | str | os.PathLike[str]) -> dict[str, Any]:
-    """A manifest from a file or a mapping.
+    """Return a manifest from a file or a mapping.
 
     Raises:
         FileError: the file cannot be read or is not JSON.
@@ -92,7 +92,7 @@ def read_manifest(given: Mapping[str, Any] | str | os.PathLike[str]) -> dict[str
 
 
 def part_file(folder: Path, part: str, manifest: Mapping[str, Any]) -> Path | None:
-    """The file of a part: as the manifest names and describes it, else train.csv, say; None if there is none.
+    """Return the file of a part as the manifest describes it, else train.csv, say; None if there is none.
 
     Raises:
         FileError: the named file is missing, or several files have the name of the part.
@@ -236,7 +236,7 @@ def _write_split(split: Split, rows: Any, folder: Path, ending: str) -> dict[str
 
 
 def row_keys(table: InteractionTable) -> Keys:
-    """One key per row, from the values of all its columns."""
+    """Return one key per row, from the values of all its columns."""
     total = np.zeros(len(table), dtype=np.uint64)
     role_of_column = {table.role(role): role for role in ("user", "item")}
     for name in sorted(table.names):
@@ -307,7 +307,7 @@ def _object_keys(values: list[Any], name: str) -> Keys:
 
 
 def _value_text(value: Any, name: str) -> str | None:
-    """The text that is hashed for a value; None if it is missing."""
+    """Return the text that is hashed for a value; None if it is missing."""
     if type(value) is str:
         return value or None
     if isinstance(value, np.generic | np.ndarray):

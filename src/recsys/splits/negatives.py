@@ -65,12 +65,12 @@ class Negatives:
         return self.items.values[self.codes].reshape(len(sizes), -1)
 
     def to_dict(self) -> dict[Any, list[Any]]:
-        """{user: [items]}."""
+        """Return {user: [items]}."""
         flat, ends = self.items.values[self.codes].tolist(), self.indptr.tolist()
         return {user: flat[ends[i] : ends[i + 1]] for i, user in enumerate(self.cases.values.tolist())}
 
     def to_frame(self) -> Any:
-        """A pandas table with the columns user_id and item_id."""
+        """Return a pandas table with the columns user_id and item_id."""
         import pandas as pd
 
         user = np.repeat(self.cases.values, np.diff(self.indptr))
@@ -159,7 +159,7 @@ class _SamplingInputs:
         self.cases = self.parts[-1].cases if users is None else _encode_ids(users, "user", "users")
 
     def keys_of(self, part: Interactions) -> Int:
-        """The keys (case * number of items + item) of the entries whose user is drawn for."""
+        """Return the keys (case * number of items + item) of the entries whose user is drawn for."""
         part.cases.same_kind(self.cases, what="user")
         case = np.repeat(self.cases.code_of(part.cases.values), part.sizes)
         item = self.items.code_of(part.items.values)[part.codes]
@@ -181,7 +181,7 @@ class _Exclusions:
             )
 
     def barred(self, case: Int, item: Int) -> Bool:
-        """One flag per pair; only the positives from the lowest to the highest case are searched."""
+        """Return one flag per pair; only the positives from the lowest to the highest case are searched."""
         ends = np.array([case.min(), case.max() + 1]) * self.width if len(case) else np.zeros(2)
         low, high = np.searchsorted(self.own, ends)
         is_barred = _is_among(case * self.width + item, self.own[low:high])
@@ -190,7 +190,7 @@ class _Exclusions:
         return is_barred
 
     def count(self, pool: Int) -> Int:
-        """The number of items of the pool that are barred for each case."""
+        """Return the number of items of the pool that are barred for each case."""
         inside = np.zeros(self.width, dtype=bool)
         inside[pool] = True
         own = self.own[inside[self.own % self.width]]
@@ -217,7 +217,7 @@ class _Sampler:
         self.cumulative = None if weights is None else np.cumsum(weights) / weights.sum()
 
     def draw(self, cases: Int, keys: Keys, n_wanted: Int, n_available: Int) -> Codes:
-        """The drawn items of some cases, case after case."""
+        """Return the drawn items of some cases, case after case."""
         width = int(n_wanted.max(initial=0))
         cells = np.full((len(cases), width), -1, dtype=np.int64)
         room = np.arange(width) < n_wanted[:, None]
@@ -268,14 +268,14 @@ class _Sampler:
 
 
 def _open_cells(block: Int, room: Bool) -> tuple[Int, Int, Int]:
-    """The row and column of each cell that is still to be drawn, and its number among those of its row."""
+    """Return the row and column of each cell still to be drawn, and its number among those of its row."""
     at, column = np.nonzero((block < 0) & room)
     sizes = np.bincount(at, minlength=len(block))
     return at, column, np.arange(len(at)) - (np.cumsum(sizes) - sizes)[at]
 
 
 def _without_repeats(cells: Int, n_pool: int) -> Int:
-    """The cells with each place of a row only where it was drawn first; -1 elsewhere."""
+    """Return the cells with each place of a row only where it was drawn first; -1 elsewhere."""
     width = cells.shape[1]
     kind = "i4" if (n_pool + 1) * width < 1 << 31 else "i8"
     packed: Array = np.where(cells < 0, n_pool, cells).astype(kind)
@@ -291,12 +291,12 @@ def _without_repeats(cells: Int, n_pool: int) -> Int:
 
 
 def _occurring_items(part: Interactions) -> Ids:
-    """The ids of the items that occur; ids that are their own codes may include others."""
+    """Return the ids of the items that occur; ids that are their own codes may include others."""
     return Ids(part.items.values[np.bincount(part.codes, minlength=len(part.items)) > 0])
 
 
 def _sorted_unique(keys: Int) -> Int:
-    """The keys sorted, each once; those of a history usually are already."""
+    """Return the keys sorted, each once; those of a history usually are already."""
     if (keys[1:] > keys[:-1]).all():
         return keys
     ordered = np.sort(keys, kind="stable")  # two sorted runs are merged in one pass
@@ -304,7 +304,7 @@ def _sorted_unique(keys: Int) -> Int:
 
 
 def _is_among(keys: Int, known: Int) -> Bool:
-    """Which keys occur among `known`, which is ascending."""
+    """Return which keys occur among `known`, which is ascending."""
     if len(known) == 0:
         return np.zeros(len(keys), dtype=bool)
     at = np.searchsorted(known, keys)
@@ -329,7 +329,7 @@ def _encode_ids(values: Any, column: str, table: str) -> Ids:
 
 
 def _popularity_weights(inputs: _SamplingInputs, power: float) -> Float:
-    """The weight of each item: its number of interactions to a power."""
+    """Return the weight of each item: its number of interactions to a power."""
     part = inputs.parts[0]
     counts = part.counts if part.counts is not None else np.ones(len(part.codes))
     item = inputs.items.code_of(part.items.values)[part.codes]

@@ -75,11 +75,11 @@ class Split:
         return [SIDES[code] for code in self._codes]
 
     def rows(self, part: str) -> Int:
-        """The row numbers of the input in a part, from 0, ascending."""
+        """Return the row numbers of the input in a part, from 0, ascending."""
         return np.flatnonzero(self.mask(part))
 
     def mask(self, part: str) -> Bool:
-        """One flag per row of the input: whether it is in a part."""
+        """Return one flag per row of the input: whether it is in a part."""
         if part == "excluded":
             return np.asarray(self._side >= FIRST_REASON)
         if part not in SIDES:
@@ -138,7 +138,7 @@ class Split:
         return counts
 
     def _count_rows(self) -> dict[str, int]:
-        """The number of rows of the input and of each part; every row is counted once."""
+        """Return the number of rows of the input and of each part; every row is counted once."""
         rows = {name: int(self._row_counts[SIDES.index(name)]) for name in self.names}
         rows["excluded"] = int(self._row_counts[FIRST_REASON:].sum())
         if sum(rows.values()) != len(self._table):
@@ -153,7 +153,7 @@ class Split:
         return build_manifest(self, self._table)
 
     def warm(self, *, users: bool = True, items: bool = True) -> Split:
-        """The same split with held-out rows of users or items that are not in train excluded."""
+        """Return the same split with held-out rows of users or items that are not in train excluded."""
         side, reasons = self._side.copy(), list(self._reasons)
         held_out = np.isin(side, _HELD_OUT)
         for role, filtered in (("user", users), ("item", items)):
@@ -168,7 +168,7 @@ class Split:
         return self._filtered(side, reasons, **{name: True for name, asked in filters.items() if asked})
 
     def new_pairs(self) -> Split:
-        """The same split with held-out rows excluded whose user has the item in train or known already.
+        """Exclude held-out rows whose user already has the item in train or in known.
 
         `reasons` counts them.
 
@@ -262,7 +262,7 @@ class Folds(Sequence[Split]):
 
 
 def reason_code(reasons: list[str], reason: str) -> int:
-    """The side code of a reason; a new reason is added to the list."""
+    """Return the side code of a reason; a new reason is added to the list."""
     if reason not in reasons:
         reasons.append(reason)
     return FIRST_REASON + reasons.index(reason)

@@ -45,29 +45,29 @@ class InteractionTable(ABC):
 
     @abstractmethod
     def column(self, name: str) -> Any:
-        """A column by its own name: a narwhals series or an array."""
+        """Return a column by its own name: a narwhals series or an array."""
 
     @abstractmethod
     def role(self, role: str) -> str | None:
-        """The name of the column with a role, or None."""
+        """Return the name of the column with a role, or None."""
 
     @abstractmethod
     def take(self, keep: Bool) -> Any:
-        """The rows to keep, with the type of the data."""
+        """Return the rows to keep, with the type of the data."""
 
     def values(self, role: str) -> Any:
-        """The column with a role, or None."""
+        """Return the column with a role, or None."""
         name = self.role(role)
         return None if name is None else self.column(name)
 
     def ids(self, role: str) -> tuple[Ids, Codes]:
-        """The ids of a role and the code of each row."""
+        """Return the ids of a role and the code of each row."""
         if role not in self._coded:
             self._coded[role] = self._encode_column(self.required(role))
         return self._coded[role]
 
     def required(self, role: str) -> str:
-        """The name of the column with a role; an error if no column has it."""
+        """Return the name of the column with a role; raise an error if no column has it."""
         name = self.role(role)
         if name is None:
             raise ColumnError(
@@ -79,14 +79,14 @@ class InteractionTable(ABC):
         return name
 
     def clock(self, name: str, unit: str | None) -> Clock:
-        """A column of times, read once."""
+        """Return a column of times, read once."""
         if (name, unit) not in self._clocks:
             self._clocks[name, unit] = read_times(self.column(name), name, unit=unit)
         return self._clocks[name, unit]
 
     @abstractmethod
     def _encode_column(self, name: str) -> tuple[Ids, Codes]:
-        """The ids of a column and the code of each row."""
+        """Return the ids of a column and the code of each row."""
 
 
 class FrameTable(InteractionTable):
@@ -212,7 +212,7 @@ def as_interaction_table(data: Any, columns: Mapping[str, Any] | None) -> Intera
 
 
 def _array_table(data: Array, columns: Mapping[str, Any] | None) -> EntryTable:
-    """A 2-D array; `columns` gives the number of the column with each role."""
+    """Return a 2-D array; `columns` gives the number of the column with each role."""
     refuse_masked(data, table="data")
     numbers = {role: number for role, number in (columns or {}).items() if role in _ROLES}
     readable = data.ndim == 2 and 0 < len(numbers) == len(columns or {})
@@ -243,7 +243,7 @@ def _sparse_table(data: Any) -> EntryTable:
 
 
 def _dict_table(data: Mapping[Any, Any]) -> EntryTable:
-    """{user: [items]} in the order of time; {user: {item: rating}} or {user: {items}} without times."""
+    """Return {user: [items]} in order of time; without times, {user: {item: rating}} or {user: {items}}."""
     rows = rows_of_container(data, ordered=False, table="data")
     sizes = [
         len(entry) if hasattr(entry, "__len__") and not isinstance(entry, str) else 1
@@ -265,7 +265,7 @@ def _dict_table(data: Mapping[Any, Any]) -> EntryTable:
 
 
 def _part_of_entry(entry: Any, keep: Bool) -> Any:
-    """The values of one user to keep, in a container of the type of `entry`."""
+    """Return the values of one user to keep, in a container of the type of `entry`."""
     if isinstance(entry, Mapping):
         return dict(compress(entry.items(), keep))
     if isinstance(entry, str) or not hasattr(entry, "__len__"):
@@ -345,7 +345,7 @@ def min_interactions(
 
 
 def k_core(user: Codes, item: Codes, minimum: tuple[int, int], *, iterative: bool) -> tuple[Bool, int]:
-    """Rows whose user and item have enough rows, and the number of rounds.
+    """Return rows whose user and item have enough rows, and the number of rounds.
 
     With `iterative` this is the k-core: the largest set of rows in which every user and item has enough rows,
     whatever the order of removal. Otherwise it is one round, counted on all rows.
@@ -368,7 +368,7 @@ def k_core(user: Codes, item: Codes, minimum: tuple[int, int], *, iterative: boo
 
 
 def count_distinct(codes: Codes, size: int) -> int:
-    """How many different codes below `size` occur."""
+    """Return how many different codes below `size` occur."""
     present = np.zeros(size, dtype=bool)
     present[codes] = True
     return int(present.sum())

@@ -51,7 +51,7 @@ _FOLD_UNITS = {
 def random_ratio(
     data: Any, test: float = 0.2, validation: float = 0, **options: Unpack[SplitOptions]
 ) -> Split:
-    """A drawn share of all rows, or a number of them; rows of the same user and item stay together.
+    """Hold out a drawn share of all rows, or a number of them; rows of the same user and item stay together.
 
     >>> train, test = random_ratio({"ann": ["a", "b", "c"], "bob": ["a", "d"]}, test=0.4, seed=1)
     >>> sum(map(len, train.values())), sum(map(len, test.values()))
@@ -65,7 +65,7 @@ def random_ratio(
 def per_user_ratio(
     data: Any, test: float = 0.2, validation: float = 0, **options: Unpack[SplitOptions]
 ) -> Split:
-    """A drawn share of each user's rows (rounded down, at least one), or a number of them."""
+    """Hold out a drawn share of each user's rows (rounded down, at least one), or a number of them."""
     job, amounts = _job_of_amounts("per_user_ratio", data, (test, validation), options)
     return _split_per_user(job, amounts, by_time=False)
 
@@ -116,7 +116,7 @@ def k_fold(data: Any, n_folds: int = 5, *, by: str = "rows", **options: Unpack[S
 def leave_one_out(
     data: Any, which: str = "last", validation: int = 0, **options: Unpack[SplitOptions]
 ) -> Split:
-    """One row per user: the last by time, or a drawn one (which="random"); validation=1 holds out one more.
+    """Hold out one row per user: the last by time, or a drawn one (which="random"); validation=1: one more.
 
     Here alone the default is on_tie="row_order": of rows of equal time the later row is the last, so that one
     row of each user is held out. What is tied with it stays in train; `recsys.audit` counts such rows. A user
@@ -138,7 +138,7 @@ def leave_one_out(
 
 @strategy("leave_last", makes="one", help="the last n rows of each user")
 def leave_last(data: Any, n: int = 1, validation: int = 0, **options: Unpack[SplitOptions]) -> Split:
-    """The last n rows of each user by time are test, the `validation` rows before them are validation.
+    """Make the last n rows of each user by time test, the `validation` rows before them validation.
 
     >>> train, test = leave_last({"ann": ["a", "b", "c"], "bob": ["a", "d"]})
     >>> train, test
@@ -154,7 +154,7 @@ def leave_last(data: Any, n: int = 1, validation: int = 0, **options: Unpack[Spl
 def leave_last_folds(
     data: Any, n_folds: int = 3, n: int = 1, validation: int = 0, **options: Unpack[SplitOptions]
 ) -> Folds:
-    """`leave_last` in folds: the last one tests each user's last n rows, the one before it the n rows before.
+    """Make folds of `leave_last`: the last tests each user's last n rows, the one before it the n before.
 
     In each fold a user's older rows are train (and validation), and the newer ones are excluded: no model
     learns from what came after its test. `short` says what happens to users with too few rows left.
@@ -188,7 +188,7 @@ def leave_last_folds(
 def per_user_temporal(
     data: Any, test: float = 0.2, validation: float = 0, **options: Unpack[SplitOptions]
 ) -> Split:
-    """The last share of each user's rows by time (rounded down, at least one), or a number of them.
+    """Hold out the last share of each user's rows by time (rounded down, at least one), or a number of them.
 
     There is no common border in time: a test row of one user may be older than a training row of another.
     """
@@ -206,7 +206,7 @@ def global_temporal(
     validation_at: Any = None,
     **options: Unpack[SplitOptions],
 ) -> Split:
-    """One border in time for all users.
+    """Split at one border in time for all users.
 
     Args:
         data: what is split.
@@ -294,7 +294,7 @@ def rolling_windows(
 
 
 def _window_starts(job: Job, span: Any, stride: Any, n_windows: int | None, start: Any) -> list[Any]:
-    """The time at which each test window begins."""
+    """Return the time at which each test window begins."""
     if n_windows is not None:
         check_whole_number(n_windows, "n_windows", 1)
     oldest, newest = job.times.min(), job.times.max()
@@ -373,14 +373,14 @@ def unseen_users(
 
 
 def _given(**parameters: Any) -> dict[str, Any]:
-    """The parameters that are not None."""
+    """Return the parameters that are not None."""
     return {name: value for name, value in parameters.items() if value is not None}
 
 
 def _job_of_amounts(
     how: str, data: Any, amounts: tuple[Any, Any], options: SplitOptions, *, timed: bool = False
 ) -> tuple[Job, tuple[Any, Any]]:
-    """The job of a strategy whose parameters are the amounts of test and validation, and these, checked."""
+    """Make the job of a strategy with amounts of test and validation; return these, checked, too."""
     checked = _check_amounts(*amounts)
     return Job(
         how, data, dict(zip(("test", "validation"), amounts, strict=True)), options, timed=timed
@@ -400,7 +400,7 @@ def _split_per_user(job: Job, amounts: tuple[Any, Any], *, by_time: bool) -> Spl
 
 
 def _cut_each_user(job: Job, rows: Int | None, amounts: tuple[Any, Any], *, by_time: bool = True) -> Side:
-    """The side of each active row, or of some of them, if each user's last ones are held out."""
+    """Return the side of each active row, or of some of them, if each user's last ones are held out."""
     ids, user = job.ids("user")
     own = user if rows is None else user[rows]
     side = job.cut(own, len(ids), amounts, by_time=by_time, subset=rows)
@@ -408,12 +408,12 @@ def _cut_each_user(job: Job, rows: Int | None, amounts: tuple[Any, Any], *, by_t
 
 
 def _extra_parts(amounts: tuple[Any, Any]) -> tuple[int, ...]:
-    """The parts besides train and test."""
+    """Return the parts besides train and test."""
     return (VALIDATION,) if amounts[1] else ()
 
 
 def _check_amounts(test: Any, validation: Any) -> tuple[Any, Any]:
-    """The amounts of test and validation, each a share or a number; validation may be 0."""
+    """Return the amounts of test and validation, each a share or a number; validation may be 0."""
     amounts = check_amount(test, "test"), check_amount(validation, "validation", optional=True)
     if all(isinstance(amount, float) for amount in amounts) and sum(amounts) >= 1:
         raise SplitError(
@@ -591,7 +591,7 @@ class LeaveOneOutMatrices(Sequence[tuple[Any, Any]]):
 
 
 def leave_one_out_matrices(matrix: Any, *, seed: int = 0) -> LeaveOneOutMatrices:
-    """One fold per user with two entries or more: a drawn entry is the test part, all others train.
+    """Return one fold per user with two entries or more: a drawn entry is the test part, all others train.
 
     Args:
         matrix: users x items, a scipy sparse matrix or a dense one (0 means no entry).

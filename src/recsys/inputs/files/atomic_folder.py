@@ -103,12 +103,12 @@ def replaced_copies(target: Path) -> list[Path]:
 
 
 def _literal(name: str) -> str:
-    """A name as a pattern that matches only this name."""
+    """Return a name as a pattern that matches only this name."""
     return "".join(f"[{letter}]" if letter in "[*?" else letter for letter in name)
 
 
 def lock_folder(folder: Path) -> int:
-    """An open handle that locks the folder as long as this process lives.
+    """Return an open handle that locks the folder as long as this process lives.
 
     Raises:
         BlockingIOError: another process holds the lock.

@@ -67,7 +67,7 @@ def _load_arrow(source: FileContent, choose: _Choice) -> Any:
 
 
 def _load_parts(load: _Load, source: FileContent, choose: _Choice) -> tuple[Any, list[int]]:
-    """The frame of a file, or of several, one below the other, and how many rows each has."""
+    """Return the frame of a file, or of several, one below the other, and how many rows each has."""
     import narwhals.stable.v2 as nw
 
     if not source.parts:
@@ -102,7 +102,7 @@ def _load_parts(load: _Load, source: FileContent, choose: _Choice) -> tuple[Any,
 
 
 def _wider_type(name: str, types: list[Any], source: FileContent) -> Any:
-    """The type that holds the column of every file; whole numbers, other numbers and text do not mix."""
+    """Return a type for the column of every file; whole numbers, other numbers and text do not mix."""
     import narwhals.stable.v2 as nw
 
     if all(kind.is_integer() and kind not in (nw.UInt64, nw.Int128, nw.UInt128) for kind in types):
@@ -153,7 +153,7 @@ def _read(load: _Load, source: FileContent, options: ReadOptions) -> Lists | Int
 
 
 def _scan_parquet(source: FileContent, options: ReadOptions) -> tuple[dict[str, str], None]:
-    """Which column has which role in files that DuckDB scans; their first rows are read as all would be."""
+    """Find the column of each role in files that DuckDB scans; the first rows are read as all would be."""
     if not all(file.plain for file in source.parts or (source,)):
         raise FileError(
             f"{source.name} is packed, and beyond memory Parquet files are read where they are.",
@@ -183,7 +183,7 @@ def _read_whole(
 
 
 def _integers_as_text(series: Any) -> Any:
-    """A column of integers as text; of Arrow, each distinct one is converted once."""
+    """Return a column of integers as text; of Arrow, each distinct one is converted once."""
     import narwhals.stable.v2 as nw
 
     native = series.to_native()
@@ -197,7 +197,7 @@ def _integers_as_text(series: Any) -> Any:
 
 
 def _convert_id_column(frame: Any, name: str, ids: IdKind | None, file: str) -> Any:
-    """An id column as text or whole numbers; columns of other types are checked later."""
+    """Return an id column as text or whole numbers; columns of other types are checked later."""
     import narwhals.stable.v2 as nw
 
     series = frame[name]
@@ -212,7 +212,7 @@ def _convert_id_column(frame: Any, name: str, ids: IdKind | None, file: str) -> 
 
 
 def parquet_bytes(table: Any) -> bytes:
-    """An Arrow table as a Parquet file, pages with checksums."""
+    """Return an Arrow table as a Parquet file, pages with checksums."""
     with needs_extra("pyarrow", "arrow", "Writing Parquet"):
         from pyarrow import parquet
     out = io.BytesIO()

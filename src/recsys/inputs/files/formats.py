@@ -76,12 +76,12 @@ class FileContent:
         return b"".join(self._read())
 
     def chunks(self, size: int) -> Iterator[bytes]:
-        """All bytes, unpacked, at most `size` at a time; what can be read only once comes whole."""
+        """Yield all bytes, unpacked, at most `size` at a time; what can be read only once comes whole."""
         is_file = self.path is not None and self.path.is_file()
         return self._read(size) if is_file else iter([self.data])
 
     def _read(self, size: int | None = None) -> Iterator[bytes]:
-        """The bytes, unpacked, of a regular file at most `size` at a time."""
+        """Yield the bytes, unpacked, of a regular file at most `size` at a time."""
         try:
             if self.path is None or not self.path.is_file():
                 if self.path is not None:
@@ -139,7 +139,7 @@ class ReadOptions:
         return ROLES[self.kind]
 
     def ranked_by_rows(self, column_of: Mapping[str, str]) -> bool:
-        """Whether these columns are lists that only the order of the rows ranks."""
+        """Return whether these columns are lists that only the order of the rows ranks."""
         return self.kind == "lists" and not {"score", "rank"} & column_of.keys()
 
     def finish(
@@ -209,7 +209,7 @@ def add_format(entry: Format) -> None:
 
 
 def open_file(path: str | os.PathLike[str]) -> FileContent:
-    """A file that exists, is not empty and is safe to read; "-" is standard input.
+    """Return a file that exists, is not empty and is safe to read; "-" is standard input.
 
     A glob or a folder becomes one content with a part for each of its files.
     """
@@ -267,7 +267,7 @@ def refuse_device(path: Path, *, pipes: bool = True) -> None:
 
 
 def file_sha256(path: str | os.PathLike[str]) -> str:
-    """The SHA-256 of a file's bytes.
+    """Return the SHA-256 of a file's bytes.
 
     Raises:
         FileError: it is missing or cannot be read.
@@ -283,7 +283,7 @@ def file_sha256(path: str | os.PathLike[str]) -> str:
 
 
 def read_text_file(path: str | os.PathLike[str], encoding: str = "utf-8") -> str:
-    """The text of a small file, such as a saved result or a protocol, or of a pipe that a shell made.
+    """Return the text of a small file, such as a saved result or a protocol, or of a pipe that a shell made.
 
     Raises:
         FileError: it is missing, cannot be read, or is not in that encoding.
@@ -300,12 +300,12 @@ def read_text_file(path: str | os.PathLike[str], encoding: str = "utf-8") -> str
 
 
 def is_glob(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is a pattern such as recs/*.parquet, and no file of that name exists."""
+    """Return whether a path is a pattern such as recs/*.parquet, and no file of that name exists."""
     return glob.has_magic(str(path)) and not Path(path).exists()
 
 
 def files_of(path: str | os.PathLike[str]) -> list[Path]:
-    """A file itself; the files of a folder or of a glob, by name, but those that begin with "_" or ".".
+    """Return a file itself; the files of a folder or of a glob, by name, unless these begin with "_" or ".".
 
     A glob that matches folders only stands for their files.
     """
@@ -381,17 +381,17 @@ def check_same_columns(first: FileContent, columns: Sequence[str], other: str, o
 
 
 def format_by_magic(head: bytes, formats: Iterable[Format]) -> Format | None:
-    """The format whose files all begin like this one; None if there is none."""
+    """Return the format whose files all begin like this one; None if there is none."""
     return next((f for f in formats if f.magic is not None and head.startswith(f.magic)), None)
 
 
 def most_unpacked(size: int) -> int:
-    """How many bytes a packed file of `size` bytes may become."""
+    """Return how many bytes a packed file of `size` bytes may become."""
     return max(_UNPACKED_BYTES, UNPACKED_RATIO * size)
 
 
 def is_unpacked_too_large(unpacked: int, size: int) -> bool:
-    """Whether a packed file of `size` bytes becomes so large that it was made to fill the memory."""
+    """Return whether a packed file of `size` bytes becomes so large that it was made to fill the memory."""
     return unpacked > most_unpacked(size)
 
 
@@ -418,7 +418,7 @@ def _unpacked(stream: BinaryIO, size: int, name: str, chunk: int | None = None) 
 
 
 def read_error(name: str, error: OSError) -> FileError:
-    """What to raise for a file that the system does not let us read."""
+    """Return what to raise for a file that the system does not let us read."""
     if isinstance(error, FileError):
         return error
     if isinstance(error, FileNotFoundError):

@@ -49,7 +49,7 @@ def _read(source: FileContent, options: ReadOptions, *, lines: bool) -> Lists | 
 
 
 def _read_whole(source: FileContent, options: ReadOptions, *, lines: bool) -> tuple[Any, dict[str, str]]:
-    """Rows of JSON objects as a table with every column."""
+    """Return rows of JSON objects as a table with every column."""
     name, rows = source.name, _parse(source, options, lines=lines)
     if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
         raise FileError(
@@ -73,7 +73,7 @@ def _read_whole(source: FileContent, options: ReadOptions, *, lines: bool) -> tu
 
 
 def _parse(source: FileContent, options: ReadOptions, *, lines: bool) -> Any:
-    """What the file says; of several files their rows, or their users, together."""
+    """Return what the file says; of several files their rows, or their users, together."""
     whole: Any = None
     for part in source.parts:
         content = _parse(part, options, lines=lines)
@@ -119,7 +119,7 @@ def _check_same_keys(rows: list[dict[str, Any]], name: str) -> list[str]:
 
 
 def _parser(name: str) -> Callable[[str, str], Any]:
-    """A function (text, location) -> value that parses strict JSON; errors name the location."""
+    """Return a function (text, location) -> value that parses strict JSON; errors name the location."""
     location = [""]
 
     def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -205,7 +205,7 @@ def _users_to_dict(entries: Iterable[tuple[Any, Any]], ids: str | None, name: st
 
 
 def _convert_ids(values: list[Any], ids: str | None) -> list[Any]:
-    """A list of ids; the usual case, all of one type, is not checked id by id."""
+    """Return a list of ids; the usual case, all of one type, is not checked id by id."""
     kinds = set(map(type, values))
     if ids != "int" and kinds == {int}:
         return list(map(str, values))
@@ -213,7 +213,7 @@ def _convert_ids(values: list[Any], ids: str | None) -> list[Any]:
 
 
 def _convert_id(value: Any, ids: str | None) -> Any:
-    """Text as numbers for ids="int", else numbers as text; other values are checked later."""
+    """Return text as numbers for ids="int", else numbers as text; other values are checked later."""
     if ids != "int" and isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if ids == "int" and isinstance(value, str) and re.fullmatch(r"[+-]?[0-9]{1,18}(\.0+)?", value):

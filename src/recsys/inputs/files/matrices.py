@@ -28,7 +28,7 @@ _ID_ARRAYS = ("user_ids", "item_ids")
 
 
 def read_arrays(path: str | Path) -> dict[str, Array]:
-    """{name: array} of all arrays in a file; the only array of a file without names gets the file's name.
+    """Read all arrays in a file, {name: array}; the only one of a file without names gets the file's name.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -56,7 +56,7 @@ def read_arrays(path: str | Path) -> dict[str, Array]:
 
 
 def read_facts(folder: str | Path, stems: Collection[str] | None = None) -> dict[str, Any]:
-    """The merged content of the JSON files of a folder; nested objects are flattened to their last key.
+    """Merge the content of the JSON files of a folder; nested objects are flattened to their last key.
 
     `stems`: the names of the files to read, without their ending; all of them by default.
     """
@@ -169,7 +169,7 @@ def _read_torch(file: Path) -> dict[str, Array]:
 
 
 def _check_values(array: Array, file: Path, name: str) -> Array:
-    """The array; an error if it holds neither numbers nor, where it is named so, ids."""
+    """Return the array; raise an error if it holds neither numbers nor, where it is named so, ids."""
     is_text = name in _ID_ARRAYS and array.ndim == 1 and array.dtype.kind in "US"
     if array.dtype.kind not in "fiub" and not is_text:
         raise FileError(f"{file} holds {array.dtype} values, not numbers.", hint=_FORMATS_HINT)

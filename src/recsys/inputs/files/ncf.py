@@ -107,7 +107,7 @@ def write_ncf_files(  # noqa: PLR0917 - the columns of the files, in their order
 
 
 def _read_lines(path: str | os.PathLike[str]) -> list[tuple[int, str]]:
-    """The lines that are not blank, with their line numbers."""
+    """Return the lines that are not blank, with their line numbers."""
     source = open_file(path)
     text = decode(source.data, source.name, "utf-8").decode()
     lines = [(at, line) for at, line in enumerate(text.splitlines(), start=1) if line.strip()]
@@ -130,7 +130,7 @@ def _split_cells(lines: Iterable[str], sample: str) -> Iterable[list[str]]:
 
 
 def _split_quoted(line: str, delimiter: str) -> list[str]:
-    """The cells of one line: a quotation mark that is not closed does not swallow the next one."""
+    """Return the cells of one line: a quotation mark that is not closed does not swallow the next one."""
     try:
         return next(csv.reader([line], delimiter=delimiter), [])
     except csv.Error:  # a cell of more than 131,072 letters, or a NUL
@@ -153,13 +153,13 @@ class RatedPairs(NamedTuple):
 
 
 def has_no_header(path: str | os.PathLike[str]) -> bool:
-    """Whether a file holds numbers without a header, as the NCF authors' files do."""
+    """Return whether a file holds numbers without a header, as the NCF authors' files do."""
     head = open_file(path).head[:1000].lstrip()
     return re.fullmatch(rb"[0-9\s:,;|.+-]+", head.split(b"\n")[0] or b"x") is not None
 
 
 def read_pairs(path: str | os.PathLike[str]) -> RatedPairs:
-    """A table of user, item, rating and time; without a header, in this order."""
+    """Return a table of user, item, rating and time; without a header, in this order."""
     lines = _read_lines(path)
     column_of = {"user": 0, "item": 1, "rating": 2, "time": 3}
     if _has_header(lines[0][1]):
@@ -199,7 +199,7 @@ def _parse_int(row: Sequence[str], at: int, path: Any, line: int) -> int:
 
 
 def _read_negatives(path: str | os.PathLike[str]) -> tuple[list[tuple[int, ...]], list[Int]]:
-    """(user, item) or (user,) of each case, and its negatives; rows with the same key are joined."""
+    """Return (user, item) or (user,) of each case, and its negatives; rows with the same key are joined."""
     lines = _read_lines(path)
     width = 2
     by_key: dict[tuple[int, ...], list[int]] = {}
@@ -245,7 +245,7 @@ def _parse_ints(text: str, path: Any, line: int) -> list[int]:
 def _align_negatives(
     users: Int, items: Int, keys: list[tuple[int, ...]], rows: list[Int], name: str
 ) -> list[Int]:
-    """The negatives of each positive, in the order of the positives."""
+    """Return the negatives of each positive, in the order of the positives."""
     with_item = len(keys[0]) == 2
     columns = (users.tolist(), items.tolist()) if with_item else (users.tolist(),)
     test_keys: list[tuple[int, ...]] = list(zip(*columns, strict=True))

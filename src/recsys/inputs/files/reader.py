@@ -89,7 +89,7 @@ def read_file(
 
 
 def detect_format(source: FileContent) -> str:
-    """The format by magic bytes, then by the ending of the name, then by the first lines."""
+    """Return the format by magic bytes, then by the ending of the name, then by the first lines."""
     if source.parts:
         found = {part.name: detect_format(part) for part in source.parts}
         first, *others = found
@@ -116,7 +116,7 @@ def detect_format(source: FileContent) -> str:
 
 
 def stored_ids(*paths: Any) -> IdKind | None:
-    """How the ids of several files are read by default: as stored if each stores types, otherwise as text.
+    """Return how to read ids of several files by default: as stored if each stores types, else as text.
 
     What is not the path of a table that can be opened decides nothing; None if nothing is.
     """
@@ -145,7 +145,7 @@ def read_table(
     header: Sequence[str] | None = None,
     text: bool = False,
 ) -> tuple[Any, dict[str, str]]:
-    r"""A pandas table of all columns, and {role: column} for user, item, grade and time.
+    r"""Return a pandas table of all columns, and {role: column} for user, item, grade and time.
 
     `ids` as in read_file; by default text is read as whole numbers if every id of the column is one. `header`
     names the columns of a file that has none; `text` leaves every cell of a text file as it is.

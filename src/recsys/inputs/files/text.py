@@ -75,7 +75,7 @@ class TextTable:
     parts: Callable[[], Iterator[TextTable]] | None = None
 
     def line(self, row: int) -> str:
-        """The line of a row, from 1, as errors name it. The file is split again: for error messages only."""
+        """Return the line of a row, from 1, for errors. The file is split again: for error messages only."""
         for table in (self,) if self.parts is None else self.parts():
             for line, _ in table.rows():
                 if row == 0:
@@ -85,7 +85,7 @@ class TextTable:
 
 
 def read_text(source: FileContent, split: Callable[[bytes, str], TextTable], encoding: str) -> TextTable:
-    """The table of a text file, or of several, one below the other, of which one is held at a time."""
+    """Return the table of a text file, or of several, one below the other, of which one is held at a time."""
 
     def split_part(part: FileContent) -> TextTable:
         return split(decode(part.data, part.name, encoding), part.name)
@@ -118,20 +118,20 @@ def read_text(source: FileContent, split: Callable[[bytes, str], TextTable], enc
 
 
 def _pieces(column: Any, arrow: Any) -> list[Any]:
-    """A column of one file as arrays of Arrow; without Arrow as its cells."""
+    """Return a column of one file as arrays of Arrow; without Arrow as its cells."""
     if arrow is None:
         return _cells(column)
     return [arrow.array(column, arrow.string())] if isinstance(column, list) else list(column.chunks)
 
 
 def _cells(column: Any) -> list[str]:
-    """A column as a list."""
+    """Return a column as a list."""
     cells: list[str] = column if isinstance(column, list) else column.to_pylist()
     return cells
 
 
 def decode(data: bytes, name: str, encoding: str, before: int = 0) -> bytes:
-    """The data as UTF-8 without a byte-order mark, or an error that names the first wrong byte.
+    """Return the data as UTF-8 without a byte-order mark, or raise an error that names the first wrong byte.
 
     So many bytes of the file come `before` the data.
     """
@@ -167,7 +167,7 @@ def decode(data: bytes, name: str, encoding: str, before: int = 0) -> bytes:
 def split_table(
     data: bytes, name: str, form: str, header: Sequence[str] | None = None, *, skip_first: bool = False
 ) -> TextTable:
-    """A table with a header line (csv, tsv, inter), or one whose columns `header` names (ratings).
+    """Return a table with a header line (csv, tsv, inter), or one whose columns `header` names (ratings).
 
     `skip_first`: the first line shows how the others are split, and does not count as a row.
     """
@@ -214,7 +214,7 @@ def split_table(
 
 
 def split_trec(data: bytes, name: str, kind: str) -> TextTable:
-    """A TREC run (lists) or judgements (truth): columns between blanks, # starts a comment line."""
+    """Return a TREC run (lists) or judgements (truth): columns between blanks, # starts a comment line."""
     run = ["user", "Q0", "item", "rank", "score", "tag"], "a run"
     judgements = ["user", "0", "item", "grade"], "judgements (qrels)"
     (names, own), (other_names, other) = (run, judgements) if kind == "lists" else (judgements, run)
@@ -254,7 +254,7 @@ def split_trec(data: bytes, name: str, kind: str) -> TextTable:
 
 
 def _delimiter(header: str, form: str, width: int = 0) -> str:
-    """The separator of the cells, by format or by the header; `width`: the number of cells there must be."""
+    """Return the separator of the cells, by format or header; `width`: the number of cells needed."""
     fits = [mark for mark in (_DOUBLE_COLON.decode(), *_DELIMITERS) if header.count(mark) + 1 == width > 1]
     if fits or _DOUBLE_COLON.decode() in header:
         return fits[0] if fits else _DOUBLE_COLON.decode()
@@ -272,7 +272,7 @@ def _csv_reader(data: bytes, delimiter: str, *, quoted: bool) -> Any:
 
 
 def _check_widths(reader: Any, name: str) -> NumberedRows:
-    """Rows with their line numbers; an error names the first row that is not as long as the first one."""
+    """Return rows with their line numbers; raise an error that names the first row of another length."""
     width, last = 0, 0
     try:
         for row in reader:
@@ -311,7 +311,7 @@ def _columns_by_row(
 
 
 def _import_arrow(size: int) -> Any:
-    """The module pyarrow; None for a small file, or if it is not installed."""
+    """Return the module pyarrow; None for a small file, or if it is not installed."""
     imported = sys.modules.get("pyarrow") is not None
     if size < (min(_ARROW_BYTES, _ARROW_CALL_BYTES) if imported else _ARROW_BYTES):
         return None
@@ -372,7 +372,7 @@ def _find_columns(form: str, names: list[str], source: FileContent, options: Rea
 def _read_blocks(
     form: str, source: FileContent, options: ReadOptions
 ) -> tuple[dict[str, str], Iterator[Any]]:
-    """The columns that have a role, in Arrow tables of some rows each: ids as text, all others as numbers."""
+    """Read the columns with a role, in Arrow tables of some rows each: ids as text, others as numbers."""
     import pyarrow as pa
 
     blocks = _blocks_of(form, source)
@@ -416,14 +416,14 @@ class _TextBlock(NamedTuple):
     before: int
 
     def split(self, form: str, kind: str, *, in_place: bool = False) -> TextTable:
-        """The rows below the first line; `in_place`, below as many lines as in the file."""
+        """Return the rows below the first line; `in_place`, below as many lines as in the file."""
         above = self.first + b"\n" * (in_place * (self.lines - _n_lines(self.first, form)))
         data = decode(above + self.data, self.file.name, "utf-8", self.before - len(above))
         return _split(form, kind, data, self.file.name, skip_first=bool(self.first))
 
 
 def _blocks_of(form: str, source: FileContent) -> Iterator[_TextBlock]:
-    """The files in blocks of whole rows."""
+    """Yield the files in blocks of whole rows."""
     for file in source.parts or (source,):
         first, rest, lines, before = b"", b"", 0, 0
         for chunk in chain(file.chunks(_BLOCK_BYTES), (b"",)):
@@ -437,7 +437,7 @@ def _blocks_of(form: str, source: FileContent) -> Iterator[_TextBlock]:
 
 
 def _end_of_rows(data: bytes, form: str, first: bytes) -> int:
-    """Where the last row that is whole ends; 0 if that cannot be known yet."""
+    """Return where the last row that is whole ends; 0 if that cannot be known yet."""
     # A return at the very end may be the first half of a line end.
     end = 1 + max(data.rfind(b"\n"), data.rfind(b"\r", 0, -1) if form != "trec" else -1)
     if form in ("csv", "tsv") and b'"' in data[:end]:  # cells in quotes may hold line ends
@@ -455,7 +455,7 @@ def _end_of_rows(data: bytes, form: str, first: bytes) -> int:
 
 
 def _n_lines(data: bytes, form: str) -> int:
-    """How many lines end in the data."""
+    """Return how many lines end in the data."""
     returns = data.count(b"\r") - data.count(b"\r\n") if form != "trec" else 0
     return data.count(b"\n") + returns
 
@@ -488,7 +488,7 @@ def _read(form: str, source: FileContent, options: ReadOptions) -> Lists | Inter
 def _parse_cells(
     cells: Mapping[str, Any], options: ReadOptions, table: TextTable, notes: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, tuple[Ids, Codes]]]:
-    """The columns of numbers and times by role, and the ids with their codes."""
+    """Return the columns of numbers and times by role, and the ids with their codes."""
     extra: dict[str, Any] = {
         role: _parse_numbers(column, role, table) for role, column in cells.items() if role in _NUMBER_ROLES
     }
@@ -516,7 +516,7 @@ def _refuse_unnamed_score(table: TextTable, column_of: Mapping[str, str]) -> Non
 def _encode_text(
     column: Any, role: str, ids: IdKind | None, table: TextTable, notes: dict[str, Any]
 ) -> tuple[Ids, Codes]:
-    """Ids and codes of a column of text, converted to the type asked for; an empty cell is an error."""
+    """Return ids, of the type asked for, and codes of a column of text; raise an error at an empty cell."""
     values = np.asarray(column, dtype=object) if isinstance(column, list) else column
     text_ids, codes = encode_strings(values, table=table.name, column=role)
     if len(text_ids) and text_ids.values[0] == "":
@@ -534,7 +534,7 @@ def _encode_text(
 
 
 def _parse_numbers(column: Any, role: str, table: TextTable) -> Float:
-    """Text as numbers, or an error that names the first line without a number."""
+    """Return text as numbers, or raise an error that names the first line without a number."""
     if not isinstance(column, list):
         import pyarrow as pa
 
@@ -594,14 +594,14 @@ def locate_errors(name: str, line: Callable[[int], str] | None = None) -> Iterat
 
 
 def _read_whole(form: str, source: FileContent, options: ReadOptions) -> tuple[Any, dict[str, str]]:
-    """Every column; of TREC files only judgements are tables of interactions."""
+    """Return every column; of TREC files only judgements are tables of interactions."""
     table = read_text(source, partial(_split, form, "truth", header=options.header), options.encoding)
     table = replace(table, names=["user", "item", "grade"]) if form == "trec" else table
     return typed_table(table, options)
 
 
 def typed_table(table: TextTable, options: ReadOptions) -> tuple[Any, dict[str, str]]:
-    """A pandas table, and {role: column}: columns with a role are typed, all others stay text.
+    """Return a pandas table, and {role: column}: columns with a role are typed, all others stay text.
 
     So a table written again equals the one read.
     """
@@ -662,7 +662,7 @@ def _write_inter(frame: Any, name: str) -> bytes:
 
 
 def _recbole_name(column: str, role: str | None, cells: list[Any]) -> str:
-    """The header of a column: the name RecBole gives its role by default, and its type."""
+    """Return the header of a column: the name RecBole gives its role by default, and its type."""
     if ":" in column:
         return column
     is_id = role in ("user", "item")
@@ -683,7 +683,7 @@ def _refuse_cells(cells: Any, name: str, what: str, pattern: str) -> None:
 
 
 def _write_trec(frame: Any, name: str) -> bytes:
-    """A run, best first, or judgements, by the ending of the name."""
+    """Return a run, best first, or judgements, by the ending of the name."""
     kind = "truth" if name.lower().endswith((".qrels", ".qrel")) else "lists"
     known = ("user", "item", "grade") if kind == "truth" else ("user", "item", "score", "rank")
     table = frame.to_pandas()
@@ -715,7 +715,7 @@ def _judgement_lines(columns: dict[str, list[Any]], name: str) -> Iterator[str]:
 
 
 def _run_lines(columns: dict[str, list[Any]], name: str) -> Iterator[str]:
-    """By user, in the order in which they first occur; a run without scores gets falling whole numbers."""
+    """Yield lines by user, as they first occur; a run without scores gets falling whole numbers."""
     if not {"score", "rank"} & columns.keys():
         raise FileError(
             f"{name} is a TREC run, and the table has neither scores nor ranks.",
@@ -753,7 +753,7 @@ def _finite_cells(cells: list[Any], role: str, name: str) -> list[float]:
 
 
 def first_lines(head: bytes) -> list[bytes]:
-    """The lines at the beginning of a file that are not blank; at least one, which may be empty."""
+    """Return the lines at the beginning of a file that are not blank; at least one, which may be empty."""
     return [line for line in head.removeprefix(codecs.BOM_UTF8).splitlines() if line.strip()] or [b""]
 
 
@@ -766,7 +766,7 @@ def _begins_like_trec(head: bytes) -> bool:
 
 
 def _begins_like_ratings(head: bytes) -> bool:
-    """Whether the first line is user, item, rating and a time since 1970, so that there is no header.
+    """Return whether the first line is user, item, rating and a time since 1970, so that there is no header.
 
     TREC judgements have four columns too, but their last column is not a time.
     """

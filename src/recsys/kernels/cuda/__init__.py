@@ -16,7 +16,7 @@ from recsys.kernels.backend import BACKENDS, Backend, Execution, ScanProblem, Sc
 
 @cache
 def why_no_gpu() -> str | None:
-    """Why backend="cuda" cannot be used here; None where it can."""
+    """Return why backend="cuda" cannot be used here; None where it can."""
     for name in ("torch", "triton"):
         if find_spec(name) is None:
             return f"{name} is not installed"
@@ -24,7 +24,7 @@ def why_no_gpu() -> str | None:
 
 
 def _scan(problem: ScanProblem, execution: Execution) -> ScanResult:
-    """The scan on the GPU; its modules are imported when it is used."""
+    """Scan on the GPU; its modules are imported when it is used."""
     from recsys.kernels.cuda import cuda_scan
 
     return cuda_scan.scan(problem, execution)

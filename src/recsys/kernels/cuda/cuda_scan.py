@@ -86,7 +86,7 @@ def _scan_on_device(problem: ScanProblem, execution: Execution, device: str) -> 
 def _scan_blocks(
     tools: tuple[Any, Any], problem: ScanProblem, catalogue: PackedItems, capacity: int, *, counts: bool
 ) -> tuple[ScanResult, Int64s]:
-    """All cases block by block, with gaps in the lists; and the cases whose buffers overflowed."""
+    """Scan all cases block by block, with gaps in the lists; return those of overflowed buffers, too."""
     n_truth = 0 if problem.truth is None else problem.truth[1].size
     n_places = problem.n_cases * (problem.k or 0)
     results = ScanResult(
@@ -127,7 +127,7 @@ def _write_results(problem: ScanProblem, results: ScanResult, cases: Int64s, par
 
 
 def _restrict_to_cases(problem: ScanProblem, cases: Int64s) -> ScanProblem:
-    """The same problem for some of its cases."""
+    """Return the same problem for some of its cases."""
     chosen = cases if problem.user_rows is None else problem.user_rows[cases]
     parts: list[Csr | None] = []
     for rows in (problem.truth, problem.seen):
@@ -140,7 +140,7 @@ def _restrict_to_cases(problem: ScanProblem, cases: Int64s) -> ScanProblem:
 
 
 def _entry_positions(rows: Csr, cases: Int64s) -> Int64s:
-    """The positions of the entries of some cases, case after case."""
+    """Return the positions of the entries of some cases, case after case."""
     lengths = np.diff(rows[0])[cases]
     first = np.repeat(rows[0][cases] - (np.cumsum(lengths) - lengths), lengths)
     entries: Int64s = first + np.arange(lengths.sum())
@@ -243,7 +243,7 @@ class UserBlock:
         return self.torch.arange(n, device=self.device)
 
     def _row_order(self) -> Any:
-        """The row of each case: when counting, cases with equally many truth items are neighbours."""
+        """Return the row of each case: when counting, cases with equally many truth items are neighbours."""
         n = len(self.cases)
         if not self.counts or self.problem.truth is None:
             return self._range(n)
@@ -253,7 +253,7 @@ class UserBlock:
         return self._tensor(row_of)
 
     def _entries_of(self, rows: Csr) -> tuple[Any, Any, Any]:
-        """Row and item of every entry of the cases of the block, and the first entry of each row."""
+        """Return row and item of every entry of the cases of the block, and the first entry of each row."""
         bounds = rows[0][self.cases.start : self.cases.stop + 1]
         indptr = self._tensor(bounds - bounds[0])
         case = self.torch.repeat_interleave(self._range(len(self.cases)), self.torch.diff(indptr))
@@ -299,7 +299,7 @@ class UserBlock:
             self.thresholds[self.truth_place, row] = scale_down(torch, self.truth_score, exponents).float()
 
     def _filled(self, outputs: PassOutputs) -> Any:
-        """Rows x places of the buffers: whether there is an entry."""
+        """Return whether there is an entry at each place of the buffers: rows x places."""
         n = int(outputs.n.max().clamp(max=outputs.capacity))
         return self._range(n) < outputs.n[:, None]
 
@@ -308,7 +308,7 @@ class UserBlock:
         self.kernels.sweep(self.torch, inputs, self.catalogue, outputs, tiles)
 
     def _first_cut(self) -> Any:
-        """A score that k candidates among the longest items reach."""
+        """Return a score that k candidates among the longest items reach."""
         torch, catalogue = self.torch, self.catalogue
         n = min(max(FIRST_TILES * TILE, 4 * self.k), catalogue.n)
         tile = self._range(n) // TILE
@@ -320,13 +320,13 @@ class UserBlock:
         return self._kth_bound(low)
 
     def _kth_bound(self, low: Any) -> Any:
-        """The k-th largest lower bound of each row; -inf if there are fewer."""
+        """Return the k-th largest lower bound of each row; -inf if there are fewer."""
         if low.shape[1] < self.k:
             return low.new_full((len(low),), -self.torch.inf)
         return low.topk(self.k, dim=1, sorted=False).values.amin(dim=1)
 
     def _run_list_stages(self, outputs: PassOutputs) -> Any:
-        """The pass in stages: cuts rise before most items are read; rows stop where norms get too short."""
+        """Run the pass in stages: cuts rise before most items are read; rows stop where norms get short."""
         n_tiles = self.catalogue.n_tiles
         cut = self._first_cut()
         first, last = 0, min(FIRST_TILES, n_tiles)
@@ -344,7 +344,7 @@ class UserBlock:
             first, last = last, min(last * GROWTH, n_tiles)
 
     def _reachable(self, outputs: PassOutputs) -> tuple[Any, Any]:
-        """A lower bound of the k-th best score so far, and the entries that may still reach it."""
+        """Return a lower bound of the k-th best score so far, and the entries that may still reach it."""
         torch, is_entry = self.torch, self._filled(outputs)
         n = is_entry.shape[1]
         at = torch.where(is_entry, outputs.at[:, :n], 0).long()
@@ -383,7 +383,7 @@ class UserBlock:
         return [slice(a, b) for a, b in itertools.pairwise([0, *stops]) if a < b]
 
     def _truth_pairs(self, row: Any) -> tuple[Any, Any]:
-        """All pairs of an entry and a truth item of its row: the entry and the truth item of each pair."""
+        """Return the entry and the truth item of all pairs of an entry and a truth item of its row."""
         n = self.n_truth[row]
         entry = self.torch.repeat_interleave(self._range(len(row)), n)
         start = self.torch.cumsum(n, 0) - n
@@ -426,7 +426,7 @@ class UserBlock:
             self._write(target[at], self.torch.where(self.is_candidate, value, default))
 
     def _write_lists(self, results: ScanResult, entries: FoundEntries, k: int) -> None:
-        """The k best of each row: higher scores first, equal ones by their tie rank."""
+        """Write the k best of each row: higher scores first, equal ones by their tie rank."""
         torch, n_rows = self.torch, len(self.cases)
         order = torch.argsort(self.catalogue.tie_rank[entries.item])
         order = order[torch.sort(entries.score[order], descending=True, stable=True).indices]

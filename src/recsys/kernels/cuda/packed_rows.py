@@ -43,7 +43,7 @@ class ErrorBound(NamedTuple):
 
 
 def error_bound_of(n_terms: int, *, split: bool) -> ErrorBound:
-    """The bound for rows with one (split: two) half-precision numbers per factor; rounding is included."""
+    """Return the bound for one (split: two) half-precision numbers per factor; rounding is included."""
     # 2^-21 covers thresholds, cuts and differences rounded to float32, relative to the largest score of the
     # tile: a threshold above twice that cannot be near any of its scores.
     c = (n_terms + 8) * 2.0**-22 if split else 2.0**-10 + 2.0**-21 + n_terms * 2.0**-22
@@ -129,7 +129,7 @@ class _PinnedBuffers:
 
 
 def error_width(users: PackedRows, catalogue: PackedItems, tile: Any) -> Any:
-    """Rows x tiles: the error bound of fast scores, in units of the tile; triton_kernels computes it too."""
+    """Return the error bound of fast scores, rows x tiles, in the tile's units; triton_kernels has it too."""
     items, error_bound = catalogue.rows, catalogue.error_bound
     norm_products = users.norm[:, None] * items.norm[tile]
     return (
@@ -140,23 +140,23 @@ def error_width(users: PackedRows, catalogue: PackedItems, tile: Any) -> Any:
 
 
 def exponent_of(largest: float) -> int:
-    """The exponent that brings a number into [1, 2); 0 for 0."""
+    """Return the exponent that brings a number into [1, 2); 0 for 0."""
     return int(np.frexp(largest)[1]) - 1 if largest else 0
 
 
 def scale_down(torch: Any, values: Any, exponents: Any) -> Any:
-    """Values * 2^-exponents, in two steps, since float64 cannot hold 2^1074."""
+    """Return values * 2^-exponents, in two steps, since float64 cannot hold 2^1074."""
     half = torch.div(exponents, 2, rounding_mode="floor")
     return values * power_of_two(torch, -half) * power_of_two(torch, half - exponents)
 
 
 def power_of_two(torch: Any, exponents: Any) -> Any:
-    """2^exponents from their bits, since library functions need not be exact."""
+    """Return 2^exponents from their bits, since library functions need not be exact."""
     return ((exponents.to(torch.int64) + 1023) << 52).view(torch.float64)
 
 
 def exponents_of(torch: Any, largest: Any) -> Any:
-    """`exponent_of` for a tensor."""
+    """Return `exponent_of` for a tensor."""
     return torch.where(largest > 0, torch.frexp(largest).exponent - 1, 0).to(torch.int64)
 
 
@@ -211,7 +211,7 @@ def pack_items(torch: Any, problem: ScanProblem, device: Any, *, split: bool) ->
 
 
 def _score_limits(torch: Any, rows: PackedRows, scale: Any, error_bound: ErrorBound, n_terms: int) -> Any:
-    """The scores no item from a tile on exceeds; a sum of magnitudes is at most sqrt(n) times the norm."""
+    """Return scores no item from a tile on exceeds; a sum of magnitudes is at most sqrt(n) times the norm."""
     limit = (1 + error_bound.c) * rows.norm.double()
     limit = (
         (limit + error_bound.a * (n_terms**0.5 + rows.norm_1.double()) + error_bound.e)
@@ -224,7 +224,7 @@ def _score_limits(torch: Any, rows: PackedRows, scale: Any, error_bound: ErrorBo
 
 
 def pack_users(torch: Any, factors: Any, *, has_bias: bool, split: bool) -> tuple[PackedRows, Any]:
-    """The packed users of a block, and the exponents by which they were scaled."""
+    """Return the packed users of a block, and the exponents by which they were scaled."""
     values = factors.double()
     if has_bias:
         values = torch.cat([values, torch.ones_like(values[:, :1])], dim=1)
@@ -252,7 +252,7 @@ def fill_half_precision(torch: Any, high: Any, low: Any, start: int, values: Any
 
 
 def round_up(torch: Any, values: Any) -> Any:
-    """float64 to float32, rounded up."""
+    """Round float64 up to float32."""
     near = (values * (1 + 2.0**-30)).to(torch.float32)
     return torch.nextafter(near, torch.full_like(near, torch.inf))
 

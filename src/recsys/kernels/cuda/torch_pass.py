@@ -49,7 +49,7 @@ class PassInputs:
 def sweep(
     torch: Any, inputs: PassInputs, catalogue: PackedItems, outputs: PassOutputs, tiles: tuple[int, int]
 ) -> None:
-    """The pass by its definition, one tile after the other."""
+    """Make the pass by its definition, one tile after the other."""
     users, items = inputs.users, catalogue.rows
     for tile in range(*tiles):
         part = slice(tile * TILE, (tile + 1) * TILE)

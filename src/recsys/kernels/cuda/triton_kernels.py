@@ -163,7 +163,7 @@ def _launch(
 
 
 def exact_pairs(torch: Any, users: Any, catalogue: PackedItems, rows: Any, items: Any) -> Any:
-    """The same sums, one thread per pair, without fused multiply-adds, which would change them."""
+    """Return the same sums, one thread per pair, without fused multiply-adds, which would change them."""
     scores = torch.zeros(len(rows), dtype=torch.float64, device=rows.device)
     if len(rows):
         factors = catalogue.factors

@@ -55,7 +55,7 @@ class RowReader:
         return self.n_factors * max(self.dtype.itemsize, self.matrix.itemsize)
 
     def rows(self, wanted: Array) -> Array:
-        """A copy of these rows."""
+        """Return a copy of these rows."""
         if self._pages is None:
             return np.asarray(self.matrix[wanted], dtype=self.dtype)
         out = np.empty((len(wanted), self.n_factors), self.dtype)
@@ -71,18 +71,18 @@ class RowReader:
         return out
 
     def all_rows(self) -> Array:
-        """The matrix, or a copy of it where it is in a file."""
+        """Return the matrix, or a copy of it where it is in a file."""
         return self.matrix if self._pages is None else self.rows(np.arange(len(self.matrix)))
 
     def largest(self, wanted: Array) -> float:
-        """The largest magnitude in these rows; the error for a NaN or an infinity names the row."""
+        """Return the largest magnitude in these rows; the error for a NaN or an infinity names the row."""
         step = max(1, _BYTES_PER_READ // max(1, self.row_bytes))
         parts = (wanted[start : start + step] for start in range(0, len(wanted), step))
         return max((block_magnitude(self.name, self.rows(part), part) for part in parts), default=0.0)
 
 
 def _file_pages(matrix: Array) -> mmap.mmap | None:
-    """The mapped file that a matrix lies in; None if it is in memory, or mapped with changes of its own."""
+    """Return the mapped file of a matrix; None if it is in memory, or mapped with changes of its own."""
     base: Any = matrix
     while isinstance(base, np.ndarray):
         if getattr(base, "mode", None) == "c":  # copied on write: changes would be lost
@@ -94,7 +94,7 @@ def _file_pages(matrix: Array) -> mmap.mmap | None:
 def memory_needed(
     users: RowReader, items: RowReader, k: int | None, n_truth: int = 0, n_seen: int = 0
 ) -> int:
-    """The bytes that the smallest blocks need.
+    """Return the bytes that the smallest blocks need.
 
     Args:
         users: the matrix of users.
@@ -192,7 +192,7 @@ class BlockedScan:
         )
 
     def _check_factors(self, user_rows: Int) -> None:
-        """The checks of `kernels.scan`, on all rows at once: errors name rows of the whole matrices."""
+        """Make the checks of `kernels.scan` on all rows at once: errors name rows of the whole matrices."""
         kernels.scan(  # types and options
             self.users.matrix[:0],
             self.items.matrix[:0],
@@ -219,7 +219,7 @@ class BlockedScan:
         return len(self.items.matrix) <= self.shard_size
 
     def _block_bounds(self, truth_indptr: Int, n_seen: Int) -> Iterator[tuple[int, int]]:
-        """Where each block of users starts and ends; a block of its own for a user who fills one."""
+        """Yield where each block of users starts and ends; a block of its own for a user who fills one."""
         sizes = _user_bytes(self.users, self.k) + _TRUTH_BYTES * np.diff(truth_indptr) + _SEEN_BYTES * n_seen
         ends = np.concatenate([[0], np.cumsum(sizes)])
         # Truth items are scanned with every shard: a quarter of one at most, if not a single case has more.
@@ -316,7 +316,7 @@ class _ScoredItems:
         return _ScoredItems(self.case[keep], self.item[keep], self.score[keep])
 
     def merged(self, other: _ScoredItems, k: int, item_rank: Int | None) -> _ScoredItems:
-        """The k best entries of each case of both."""
+        """Return the k best entries of each case of both."""
         case = np.concatenate([self.case, other.case])
         item = np.concatenate([self.item, other.item])
         score = np.concatenate([self.score, other.score])
@@ -331,13 +331,13 @@ def _return_freed_memory() -> None:
 
 
 def _cut_rows(rows: Csr, first: int, stop: int) -> Csr:
-    """The rows of some cases."""
+    """Return the rows of some cases."""
     indptr, items = rows
     return indptr[first : stop + 1] - indptr[first], items[indptr[first] : indptr[stop]]
 
 
 def _places_in(rows: Csr, items: Codes) -> Csr:
-    """Rows of items as places in ascending `items`; the others are left out."""
+    """Return rows of items as places in ascending `items`; the others are left out."""
     indptr, wanted = rows
     if not len(items):
         return np.zeros_like(indptr), wanted[:0]

@@ -42,7 +42,7 @@ class Candidates:
 
     @classmethod
     def of(cls, users: Any, items: Any, negatives: Any) -> Candidates:
-        """From arrays; negatives are a matrix, or one sequence per case."""
+        """Make candidates from arrays; negatives are a matrix, or one sequence per case."""
         user_rows, item_rows = _integer_array(users, "users"), _integer_array(items, "positives")
         matrix = negatives if isinstance(negatives, np.ndarray) else None
         if matrix is None or matrix.dtype == object:
@@ -129,7 +129,7 @@ class Candidates:
         return Interactions(Ids(ordered), ids, rows, codes[order]), order
 
     def in_given_order(self, per_case: Array) -> Array:
-        """Values in the order of ids, put in the order of the cases."""
+        """Return values in the order of ids, put in the order of the cases."""
         order = self._truth[1]
         if order is None:
             return per_case
@@ -138,7 +138,7 @@ class Candidates:
         return out
 
     def in_id_order(self, per_case: Array) -> Array:
-        """Values in the order of the cases, put in the order of ids."""
+        """Return values in the order of the cases, put in the order of ids."""
         order = self._truth[1]
         return per_case if order is None else per_case[order]
 
@@ -172,7 +172,7 @@ class Candidates:
         return self._to_counted_truth(parts)
 
     def judge_scores(self, positives: Any, negatives: Any, *, duplicates: str = "collapse") -> CountedTruth:
-        """The same from known scores: one per positive, and those of the negatives in their order."""
+        """Return the same from known scores: one per positive, and those of the negatives in their order."""
         positive_scores, negative_scores = as_array(positives).reshape(-1), as_array(negatives).reshape(-1)
         for scores in (positive_scores, negative_scores):
             if scores.dtype.kind not in "fiub" and len(scores):
@@ -226,7 +226,7 @@ class Candidates:
         return _PlaceCounts(above, tied + 1, ahead, n_negatives + 1)
 
     def _count_per_case(self, marks: Bool, block: tuple[int, int]) -> Int:
-        """The number of marks per case."""
+        """Return the number of marks per case."""
         if self.width is not None:
             return np.asarray(np.count_nonzero(marks.reshape(-1, self.width), axis=1), dtype=np.int64)
         first, last = block
@@ -343,7 +343,7 @@ def read_candidates(data: Any) -> Candidates:
 
 
 def _parse_entry(entry: Any, number: int) -> tuple[Array, Array, Any]:
-    """Users, positives, and negatives as a matrix or a list of rows."""
+    """Return users, positives, and negatives as a matrix or a list of rows."""
     # SciPy walks over a damaged matrix without looking, so a sparse one is never iterated.
     parts: Any = () if hasattr(entry, "tocsr") else entry
     try:
@@ -382,5 +382,5 @@ def _parse_entry(entry: Any, number: int) -> tuple[Array, Array, Any]:
 
 
 def _is_row(value: Any) -> bool:
-    """Whether one part of the negatives is itself a row of them."""
+    """Return whether one part of the negatives is itself a row of them."""
     return value.ndim == 1 if hasattr(value, "ndim") else isinstance(value, list | tuple)

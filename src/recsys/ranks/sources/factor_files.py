@@ -36,7 +36,7 @@ class FactorPair(NamedTuple):
 
 
 def find_factors(source: Path, name: str | None = None) -> tuple[FactorPair, dict[str, Array]]:
-    """The two matrices in a file or a folder, and every array next to them, such as the ids of their rows."""
+    """Find the two matrices of a file or folder, and every array next to them, such as the ids of rows."""
     files = [source]
     if os.path.isdir(source):  # noqa: PTH112 - False where a name is too long
         files = sorted(file for file in source.iterdir() if file.suffix.lower() in SUFFIXES)
@@ -58,7 +58,7 @@ def in_order(
     n_items: int | None = None,
     needs: Sequence[Interactions | None] = (),
 ) -> FactorPair:
-    """The matrices, exchanged if what is known of the numbers of their rows says so.
+    """Return the matrices, exchanged if what is known of the numbers of their rows says so.
 
     Args:
         pair: the matrices.
@@ -94,7 +94,7 @@ def in_order(
 
 
 def pick_matrix(arrays: Mapping[str, Array], what: str, source: Path, name: str | None = None) -> Array:
-    """The one matrix that is named as one of "user" or "item"; of several models, that of this name."""
+    """Return the one matrix named as one of "user" or "item"; of several models, that of this name."""
     model_by_key = {key: key[: match.start()] for key in arrays if (match := _NAMES[what].search(key))}
     exact = name in model_by_key.values()
     keys = [

@@ -87,14 +87,14 @@ class Factors(UsersByItems):
         return self._count_truth(truth, (above, tied, ahead), n_candidates, (lengths, result.list_items))
 
     def top(self, users: Iterable[Any] | None, k: int, options: RankingOptions) -> Lists:
-        """The k best candidates of these users, or of all."""
+        """Return the k best candidates of these users, or of all."""
         cases, rows = self.cases_of(users)
         result = self._scan(rows, cases, options, k=k)
         codes = self._item_codes(result.list_items)
         return Lists(cases, self.item_rows.ids, result.list_indptr, codes, result.list_scores)
 
     def memory_needed(self, truth: Interactions, options: RankingOptions) -> int:
-        """The least `memory` in bytes with which the truth can be ranked: that of the smallest blocks."""
+        """Return the least `memory`, in bytes, to rank the truth with: that of the smallest blocks."""
         from recsys.ranks.sources.blocked_scan import memory_needed
 
         tables = [data for data in (options.seen, options.eligible) if data is not None]
@@ -162,7 +162,7 @@ class Factors(UsersByItems):
 
 
 def as_matrix(values: Any, name: str) -> Array:
-    """A two-dimensional array; masked arrays and tables are refused, as they would lose mask or index."""
+    """Return a matrix; raise an error at masked arrays and tables, which would lose mask or index."""
     if np.ma.isMaskedArray(values) or hasattr(values, "iloc"):
         raise InputError(
             f"{name} came as {type(values).__name__}, whose mask or index would be lost.",
@@ -233,7 +233,7 @@ def row_ids(
     ids: IdKind | None,
     model: tuple[FilePath, Mapping[str, Array]] | None = None,
 ) -> Array | None:
-    """The ids of the rows of a matrix, of the type `ids`; None for row numbers.
+    """Return the ids of the rows of a matrix, of the type `ids`; None for row numbers.
 
     They are those in the file, else the array `user_ids` or `item_ids` among the arrays of the model. Floats
     are refused: 10.0 would not match 10 elsewhere.

@@ -50,7 +50,7 @@ def from_model(
     n_items: int | None = None,
     batch: int = 1 << 16,
 ) -> Factors | Scores:
-    """A source of rankings from a fitted model.
+    """Return a source of rankings from a fitted model.
 
     Factors and Scores are given the ids. Otherwise, tried in this order: factors (implicit's `user_factors`
     and `item_factors`, LightFM-like `get_user_representations`), a torch module `(users, items) -> scores`,
@@ -105,7 +105,7 @@ def _factor_array(factors: Any) -> Array:
 
 
 def pair_scorer(model: Any, *, batch: int = 1 << 16) -> Callable[[Array, Array], Array]:
-    """A function of two arrays that scores each (user, item) by a torch module, `predict` or a callable."""
+    """Return a function that scores each (user, item) of two arrays by a module, `predict` or a callable."""
     _check_batch(batch)
     is_wrapper = callable(model) and callable(getattr(model, "eval", None)) and not hasattr(model, "predict")
     is_torch = hasattr(model, "state_dict") or is_wrapper
@@ -138,7 +138,7 @@ def _check_batch(batch: Any) -> None:
 
 
 def pair_scores(model: Any, users: Array, items: Array, *, batch: int = 1 << 16) -> Array:
-    """The model's score of each (user, item) of two arrays; as many numbers as pairs, or an error."""
+    """Return the model's score of each (user, item) of two arrays; as many numbers as pairs, or an error."""
     return _check_one_per_pair(model, pair_scorer(model, batch=batch)(users, items), len(users))
 
 
@@ -171,7 +171,7 @@ def _score_blocks(model: Any, scorer: Callable[[Array, Array], Array], batch: in
 
 
 def lists_from_recommender(model: Any, users: Iterable[Any], k: int) -> dict[Any, list[Any]]:
-    """{user: items recommended by the model}, best first, at most k items.
+    """Return {user: items recommended by the model}, best first, at most k items.
 
     >>> class Popular:
     ...     def recommend(self, user, n):
@@ -188,7 +188,7 @@ def lists_from_recommender(model: Any, users: Iterable[Any], k: int) -> dict[Any
 
 
 def list_asker(model: Any) -> Callable[[Any, int], Any]:
-    """A function (user, k) -> what the model recommends, whatever it calls the length of the list."""
+    """Return a function (user, k) -> what the model recommends, whatever it calls the length of the list."""
     try:
         parameters = dict(inspect.signature(model.recommend).parameters)
     except (TypeError, ValueError):  # compiled without a signature
@@ -210,7 +210,7 @@ def list_asker(model: Any) -> Callable[[Any, int], Any]:
 
 
 def listed_items(answer: Any, user: Any) -> list[Any]:
-    """Items of a list, of (item, score) pairs or rows, or of a pair of arrays or tensors (items, scores)."""
+    """Return the items of a list, of (item, score) pairs or rows, or of two arrays (items, scores)."""
     is_pair = isinstance(answer, tuple) and len(answer) == 2
     if is_pair and all(hasattr(one, "__array__") and np.ndim(one) == 1 for one in answer):
         answer = answer[0]
@@ -240,7 +240,7 @@ def _torch_dtype(array: Array) -> Any:
 def scoring(
     model: Any, *, device: Any = None, autocast: Any = None, batch: int | None = None
 ) -> Iterator[Callable[[Int, Int], Array]]:
-    """A function (users, items) -> scores of the model, valid inside the with block.
+    """Yield a function (users, items) -> scores of the model, valid inside the with block.
 
     Args:
         model: a torch module, or any callable of two index tensors.
@@ -270,7 +270,7 @@ def scoring(
 
 
 def _move_model(stack: ExitStack, model: Any, device: Any, torch: Any) -> Any:
-    """The device of the inputs; a module on another device is moved there, and back afterwards."""
+    """Return the device of the inputs; a module on another device is moved there, and back afterwards."""
     tensors = [] if not hasattr(model, "parameters") else [*model.parameters(), *model.buffers()]
     devices = {t.device for t in tensors}
     if device is None:
@@ -385,7 +385,7 @@ class _Forward:
         return array
 
     def _batch_size(self, users: Int, items: Int) -> int:
-        """The number of pairs for which the outputs of all parts of the module fit into the memory budget."""
+        """Return the number of pairs whose outputs of all parts of the module fit into the memory budget."""
         output_bytes = [0]
 
         def count_bytes(_part: Any, _inputs: Any, out: Any) -> None:

@@ -87,7 +87,7 @@ class Scores(UsersByItems):
         return self._count_truth(truth, (above, tied, ahead), n_candidates, shown)
 
     def top(self, users: Iterable[Any] | None, k: int, options: RankingOptions) -> Lists:
-        """The k best candidates of these users, or of all; equal scores are ordered by id."""
+        """Return the k best candidates of these users, or of all; equal scores are ordered by id."""
         cases, rows = self.cases_of(users)
         no_items = np.zeros(0, dtype=np.int64)
         results = [
@@ -101,7 +101,7 @@ class Scores(UsersByItems):
         return Lists(cases, self.item_rows.ids, indptr, codes, values)
 
     def memory_needed(self, truth: Interactions, options: RankingOptions) -> int:
-        """The least `memory` in bytes with which the truth can be ranked: one user at a time."""
+        """Return the least `memory` in bytes with which the truth can be ranked: one user at a time."""
         del truth, options
         return (1 + _OTHER_ROWS) * _SCORE_BYTES * max(1, self.item_rows.size)
 
@@ -148,7 +148,7 @@ class Scores(UsersByItems):
                 options.progress(number + 1, n_blocks)
 
     def _scores_of(self, users: Array, rows: Int) -> Any:
-        """The scores of these users, who have these rows."""
+        """Return the scores of these users, who have these rows."""
         del users
         return self._score_rows(rows)
 
@@ -186,7 +186,7 @@ class _ScoreBlock(NamedTuple):
 
 
 def _matrix_rows(matrix: Array, rows: Int) -> Array:
-    """Rows of a matrix, without a copy if they are adjacent."""
+    """Return rows of a matrix, without a copy if they are adjacent."""
     if len(rows) and (rows == np.arange(rows[0], rows[0] + len(rows))).all():
         return matrix[rows[0] : rows[0] + len(rows)]
     return matrix[rows]

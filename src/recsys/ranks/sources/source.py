@@ -75,10 +75,10 @@ class Source(Protocol):
         """Count the place of each judged item among all candidates."""
 
     def top(self, users: Iterable[Any] | None, k: int, options: RankingOptions) -> Lists:
-        """The k best candidates of each user."""
+        """Return the k best candidates of each user."""
 
     def memory_needed(self, truth: Interactions, options: RankingOptions) -> int:
-        """The least `memory` of the options, in bytes, with which the truth can be judged."""
+        """Return the least `memory` of the options, in bytes, with which the truth can be judged."""
 
 
 class IdRows:
@@ -123,7 +123,7 @@ class IdRows:
         return self._codes is None or bool((self._codes[1:] > self._codes[:-1]).all())
 
     def row_of(self, values: Array) -> Int:
-        """The row of each id; of an unknown id that of `others`, or -1."""
+        """Return the row of each id; of an unknown id that of `others`, or -1."""
         if len(values) == 0:
             return np.zeros(0, dtype=np.int64)
         if not self.named:
@@ -194,7 +194,7 @@ class IdRows:
 
 
 def read_row_ids(ids: Iterable[Any], what: str) -> Array:
-    """The ids of the rows of a matrix, in the order of the rows."""
+    """Return the ids of the rows of a matrix, in the order of the rows."""
     unordered = isinstance(ids, str | bytes | Mapping | AbstractSet) or not isinstance(ids, Iterable)
     if unordered or getattr(ids, "ndim", 1) != 1:
         shape = f" of shape {ids.shape}" if isinstance(ids, np.ndarray) else ""
@@ -228,7 +228,7 @@ class UsersByItems:
         return f"{type(self).__name__}({self.user_rows.size:,} users x {self.n_items:,} items)"
 
     def with_ids(self, user_ids: Iterable[Any] | None, item_ids: Iterable[Any] | None) -> Self:
-        """The same model with the id of each row; an error where rows have ids already."""
+        """Return the same model with the id of each row; raise an error where rows have ids already."""
         if user_ids is None and item_ids is None:
             return self
         out = copy(self)
@@ -246,12 +246,12 @@ class UsersByItems:
         return out
 
     def with_text_ids(self) -> Self:
-        """The same model, where rows without ids have their numbers as text, as files have ids."""
+        """Return the same model, where rows without ids have their numbers as text, as files have ids."""
         sides = (self.user_rows, self.item_rows)
         return self.renamed(*(None if rows.named else list(map(str, range(rows.size))) for rows in sides))
 
     def renamed(self, user_ids: Iterable[Any] | None, item_ids: Iterable[Any] | None) -> Self:
-        """The same model with other ids of its rows, such as numbers for text."""
+        """Return the same model with other ids of its rows, such as numbers for text."""
         out = copy(self)
         for name, ids in (("user_rows", user_ids), ("item_rows", item_ids)):
             rows: IdRows = getattr(self, name)
@@ -262,7 +262,7 @@ class UsersByItems:
         return out
 
     def for_any_user(self, row: int = 0) -> Self:
-        """The same model, which ranks for users without a row as for this row."""
+        """Return the same model, which ranks for users without a row as for this row."""
         if not 0 <= row < self.user_rows.size or not self.user_rows.named:
             raise InputError(f"row {row} is not one of the {self.user_rows.size:,} rows of users with ids.")
         out = copy(self)
@@ -305,7 +305,7 @@ class UsersByItems:
         self.item_rows.check_ids(data.items, table=table, codes=data.codes)
 
     def _item_codes(self, rows: Array) -> Codes:
-        """The codes of rows of items: their places in the order of the ids."""
+        """Return the codes of rows of items: their places in the order of the ids."""
         return np.asarray(self.item_rows.rank[rows], dtype=np.int32)
 
     def _count_truth(
@@ -315,7 +315,7 @@ class UsersByItems:
         n_candidates: Int,
         lists: tuple[Int, Array] | None,
     ) -> CountedTruth:
-        """The judged items with their counted places, and the lists of each case if there are any.
+        """Return the judged items with their counted places, and the lists of each case if there are any.
 
         Args:
             truth: the judged items.
@@ -337,7 +337,7 @@ class UsersByItems:
         return CountedTruth(truth, *places, n_candidates, truth.clusters, lists=shown)
 
     def cases_of(self, users: Iterable[Any] | None) -> tuple[Ids, Int]:
-        """The ids of these users, or of all, and the row of each; a user without a row is an error."""
+        """Return the ids of these users, or of all, and the row of each; a user without a row is an error."""
         if users is None:
             cases = self.user_rows.ids
         else:
@@ -356,11 +356,11 @@ class UsersByItems:
     def candidate_rows(
         self, options: RankingOptions, cases: Ids
     ) -> tuple[Csr | None, Csr | None, Bool | None]:
-        """The items each case has seen, those it may be recommended, and which no case may be recommended."""
+        """Return the items each case has seen, those it may be recommended, and those that no case may."""
         return *self.rows_of_cases(options, cases), self.excluded_rows(options)
 
     def rows_of_cases(self, options: RankingOptions, cases: Ids) -> tuple[Csr | None, Csr | None]:
-        """The items each case has seen, and those it may be recommended."""
+        """Return the items each case has seen, and those it may be recommended."""
         per_case = []
         for name in ("seen", "eligible"):
             data: Interactions | None = getattr(options, name)
@@ -370,7 +370,7 @@ class UsersByItems:
         return per_case[0], per_case[1]
 
     def excluded_rows(self, options: RankingOptions) -> Bool | None:
-        """Which items no case may be recommended."""
+        """Return which items no case may be recommended."""
         if options.exclude is None:
             return None
         values = ids_to_array(options.exclude, table="exclude", column="item")
@@ -410,7 +410,7 @@ def _rows_of_cases(data: Interactions, cases: Ids, items: IdRows) -> Csr:
 
 
 def is_model_path(source: Any) -> bool:
-    """Whether it is the path of a model and not of a table: a file of arrays, or a folder of matrices."""
+    """Return whether it is the path of a model, a file or folder of arrays, and not of a table."""
     if not isinstance(source, str | Path):
         return False
     from recsys.inputs.files.matrices import SUFFIXES

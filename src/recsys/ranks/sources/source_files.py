@@ -36,7 +36,7 @@ _WRITTEN_BY = "It must have been written by `recsys train` or recsys.models.save
 
 
 def is_model_file(path: str | os.PathLike[str]) -> bool:
-    """Whether `recsys train` or `recsys.models.save_model` wrote a file, judged by its table of contents."""
+    """Return whether `recsys train` or `recsys.models.save_model` wrote a file, by its contents' names."""
     file = Path(path)
     try:
         refuse_device(file)
@@ -142,7 +142,7 @@ def load_model(
     user_ids: Iterable[Any] | None = None,
     item_ids: Iterable[Any] | None = None,
 ) -> Factors | Scores:
-    """The model in a file, ready to rank: of `recsys train`, `recsys.models.save_model`, or any two matrices.
+    """Load a model, ready to rank: of `recsys train`, `recsys.models.save_model`, or any two matrices.
 
     Its attribute `about` is what `describe_model` reads: how it was trained, and on which data. Matrices of
     others are found by their names, such as U and V or user_factors and item_factors, and the ids of their
@@ -182,7 +182,7 @@ def load_model(
 
 
 def _load_factors(file: Path, ids: IdKind | None, given: Mapping[str, Iterable[Any] | None]) -> Factors:
-    """Two matrices that others wrote, with the ids that are given or stored with them."""
+    """Return two matrices that others wrote, with the ids that are given or stored with them."""
     pair, arrays = find_factors(file)
     _refuse_empty(arrays, file)
     names = {
@@ -194,12 +194,12 @@ def _load_factors(file: Path, ids: IdKind | None, given: Mapping[str, Iterable[A
 
 
 def describe_model(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a model was saved with (of `recsys train`: name, settings, seed, seconds, data), and its kind."""
+    """Return what a model was saved with (`recsys train`: name, settings, seed, data), and its kind."""
     return _about(_read_model_file(Path(path))[1])
 
 
 def _about(description: Mapping[str, Any]) -> dict[str, Any]:
-    """What a model was saved with, and its kind."""
+    """Return what a model was saved with, and its kind."""
     about = description.get("about")
     return {
         **(about if isinstance(about, dict) else {}),
@@ -209,7 +209,7 @@ def _about(description: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def fingerprint(history: Interactions) -> dict[str, Any]:
-    """What tells training data from others: counts, and a hash of its pairs that no order of rows changes."""
+    """Return what identifies training data: counts, and a hash of its pairs in any order of rows."""
     users = np.repeat(id_keys(history.cases, 0, purpose="user"), history.sizes)
     items = id_keys(history.items, 0, purpose="item")[history.codes]
     return {
@@ -221,7 +221,7 @@ def fingerprint(history: Interactions) -> dict[str, Any]:
 
 
 def read_network_file(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, Any]]:
-    """The weights and the description of a network's file, with `user_ids` and `item_ids` in the latter."""
+    """Read the weights and the description of a network's file, `user_ids` and `item_ids` in the latter."""
     arrays, description = _read_model_file(Path(path))
     for what in _SIDES:
         kept = arrays.pop(f"ids.{what}_ids", description.get(f"{what}_ids"))
@@ -230,7 +230,7 @@ def read_network_file(path: str | os.PathLike[str]) -> tuple[dict[str, Array], d
 
 
 def _read_model_file(file: Path) -> tuple[dict[str, Array], dict[str, Any]]:
-    """The arrays of a model file, and its description; an error says what a foreign file holds."""
+    """Return the arrays of a model file, and its description; an error says what a foreign file holds."""
     arrays = read_arrays(file)
     _refuse_empty(arrays, file)
     try:
@@ -294,13 +294,13 @@ def _build_source(
 
 
 def _sparse_arrays(name: str, matrix: Any) -> dict[str, Array]:
-    """The arrays of a sparse matrix as CSR."""
+    """Return the arrays of a sparse matrix as CSR."""
     rows = matrix.tocsr()
     return {f"{name}.{part}": getattr(rows, part) for part in ("data", "indices", "indptr")}
 
 
 def _sparse_matrix(name: str, arrays: Mapping[str, Array], n_columns: int | None) -> Any:
-    """The CSR matrix of such arrays, by default square; every index is checked: SciPy's product does not."""
+    """Return the CSR matrix of such arrays, by default square; check indices: SciPy's product does not."""
     from scipy.sparse import csr_array
 
     data, indices, indptr = (arrays[f"{name}.{part}"] for part in ("data", "indices", "indptr"))
@@ -311,7 +311,7 @@ def _sparse_matrix(name: str, arrays: Mapping[str, Array], n_columns: int | None
 
 
 def _converted(kept: Any, ids: IdKind | None, what: str, file: Path) -> Array | None:
-    """The ids of a file, if it has any, as text or whole numbers; by default as they are."""
+    """Return the ids of a file, if it has any, as text or whole numbers; by default as they are."""
     if kept is None:
         return None
     is_text = isinstance(kept, list)

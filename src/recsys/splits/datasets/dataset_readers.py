@@ -117,11 +117,11 @@ class Folder:
         return name in self._names
 
     def ending(self, *endings: str) -> list[str]:
-        """The files whose names end with one of `endings`."""
+        """Return the files whose names end with one of `endings`."""
         return [name for name in self._names if name.lower().endswith(endings)]
 
     def source(self, name: str) -> FileContent:
-        """The content of one of the files."""
+        """Return the content of one of the files."""
         if self._archive is None:
             return FileContent(self._names[name], Path(self._names[name]))
         size = self._archive.getinfo(self._names[name]).file_size
@@ -166,7 +166,7 @@ class TableOptions(TypedDict, total=False):
 
 
 def movielens(path: str | os.PathLike[str]) -> Dataset:
-    """A MovieLens folder, its .zip archive (whose checksum is verified) or its ratings file.
+    """Return a MovieLens folder, its .zip archive (whose checksum is verified) or its ratings file.
 
     Interactions have the columns user_id, item_id, rating, timestamp (userId, movieId … in the CSV editions).
     Items and users are read too if their files exist.
@@ -203,7 +203,7 @@ def movielens(path: str | os.PathLike[str]) -> Dataset:
 
 
 def _read_headerless(folder: Folder, name: str, header: tuple[str, ...]) -> Any:
-    """A table next to the ratings: separated by | or ::, without a header, in UTF-8 or (old ones) Latin-1."""
+    """Read a table next to the ratings: cells between | or ::, no header, UTF-8 or (old ones) Latin-1."""
     if name not in folder:
         return None
     try:
@@ -245,7 +245,7 @@ def amazon(path: str | os.PathLike[str], *, order: str | None = None) -> Dataset
 
 
 def recbole(path: str | os.PathLike[str]) -> Dataset:
-    """RecBole's atomic files: a folder with one .inter file (and .item, .user), or that file itself.
+    """Read RecBole's atomic files: a folder with one .inter file (and .item, .user), or that file itself.
 
     Columns are converted to the type in their header cell (name:type), which is dropped: a token stays an id
     or text, a float becomes a number, a sequence stays text.
@@ -302,7 +302,7 @@ def table(
 
 
 def read(path: str | os.PathLike[str], **options: Unpack[TableOptions]) -> Dataset:
-    """A data set of any known format; `options` are those of `table`.
+    """Return a data set of any known format; `options` are those of `table`.
 
     A MovieLens folder or archive, RecBole's atomic files, Amazon's ratings, a folder with
     interactions.parquet (or .csv), or one table, which may be a glob.
@@ -337,7 +337,7 @@ def read(path: str | os.PathLike[str], **options: Unpack[TableOptions]) -> Datas
 
 
 def _where_to_get(name: str) -> str:
-    """A sentence on where to get a data set of that name."""
+    """Return a sentence on where to get a data set of that name."""
     lowered = name.lower()
     for marks, hint in DOWNLOAD_HINTS.items():
         if lowered.startswith(marks) or lowered.endswith(marks):
@@ -346,7 +346,7 @@ def _where_to_get(name: str) -> str:
 
 
 def _require(roles: Mapping[str, str], frame: Any, name: str, *needed: str) -> None:
-    """An error if no column has one of the needed roles."""
+    """Raise an error if no column has one of the needed roles."""
     for role in needed:
         if role not in roles:
             raise ColumnError(
@@ -357,7 +357,7 @@ def _require(roles: Mapping[str, str], frame: Any, name: str, *needed: str) -> N
 
 
 def _check_scale(frame: Any, column: str, scale: tuple[float, float], name: str) -> None:
-    """An error if a rating is outside the scale of its format."""
+    """Raise an error if a rating is outside the scale of its format."""
     values = frame[column].to_numpy()
     is_outside = ~((values >= scale[0]) & (values <= scale[1]))
     if is_outside.any():

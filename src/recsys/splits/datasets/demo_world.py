@@ -52,7 +52,7 @@ class DemoWorld:
 
 
 def demo_world(seed: int = 0) -> DemoWorld:
-    """The demo world; the same seed gives the same world.
+    """Return the demo world; the same seed gives the same world.
 
     >>> world = demo_world()
     >>> len(world.items), sorted(world.items["category"].unique())[:2]
@@ -83,7 +83,7 @@ def demo_world(seed: int = 0) -> DemoWorld:
 
 
 def toy_lists(world: DemoWorld, k: int = 20) -> dict[str, pd.DataFrame]:
-    """Top-k lists (user_id, item_id, rank) of a few toy recommenders, without items of the training set."""
+    """Return top-k lists (user_id, item_id, rank) of some toy recommenders, without items of training."""
     users = np.sort(world.events["user_id"].unique())
     items = world.items["item_id"].to_numpy()
     seen = np.zeros((len(users), len(items)))
@@ -108,7 +108,7 @@ def toy_lists(world: DemoWorld, k: int = 20) -> dict[str, pd.DataFrame]:
 
 
 def _events(likes: Float, popularity: Float, choices: Generator, clock: Generator) -> pd.DataFrame:
-    """Each user takes items without repeats, liked and popular ones more often, at random times."""
+    """Draw events: a user takes items without repeats, liked and popular ones more often, at random times."""
     counts = np.clip(choices.lognormal(np.log(_TYPICAL), 0.5, N_USERS).astype(int), _FEWEST, _MOST)
     wish = likes + popularity + choices.gumbel(size=likes.shape)
     ranked = np.argsort(-wish, axis=1, kind="stable")
@@ -147,7 +147,7 @@ def _numbered_ids(letter: str, codes: Array) -> Array:
 
 
 def _item_neighbour_scores(seen: Float) -> Float:
-    """The summed cosine similarity of each item, by the users who took it, to the items of each user."""
+    """Sum the cosine similarities of each item, by the users who took it, to the items of each user."""
     together = seen.T @ seen
     size = np.sqrt(np.diag(together))
     cosine = together / np.maximum(np.outer(size, size), 1.0)
@@ -156,7 +156,7 @@ def _item_neighbour_scores(seen: Float) -> Float:
 
 
 def _truncated_svd_scores(seen: Float, rank: int = 8) -> Float:
-    """The best approximation of low rank, with popular items weighted down."""
+    """Return the best approximation of low rank, with popular items weighted down."""
     from scipy.linalg import eigh
 
     weight = 1.0 / np.sqrt(np.maximum(seen.sum(axis=0), 1.0))
