@@ -107,7 +107,7 @@ def test_a_case_of_two_users_is_refused(read):
     table = pd.DataFrame({"case": [7, 7], "user": [1, 2], "item": [1, 2], "score": [1.0, 0.5]})
     with pytest.raises(InputError, match="case 7 belongs to two users") as caught:
         read(table)
-    assert "Each case must lie within one user." in str(caught.value)
+    assert "Each case must belong to one user." in str(caught.value)
 
 
 def test_negatives_are_written_where_they_are_wanted_and_read_without_a_delimiter(tmp_path):

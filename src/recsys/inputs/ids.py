@@ -202,7 +202,7 @@ def convert_ids(
     if floats:
         warn(FloatIdWarning, f"{what}: {texts[floats[0]]!r} and others were read as whole numbers.")
     if not -(1 << 63) <= min(values, default=0) <= max(values, default=0) < 1 << 63:
-        raise IdTypeError(f"{what}: an id lies outside 64 bits.", hint=_AS_TEXT_HINT)
+        raise IdTypeError(f"{what}: an id does not fit into 64 bits.", hint=_AS_TEXT_HINT)
     int_ids, new_codes = encode_ints(np.array(values, dtype=np.int64))
     if len(int_ids) < len(ids):
         raise IdTypeError(
@@ -273,7 +273,7 @@ def ids_from_sequence(values: Sequence[Any], *, table: str, column: str) -> Arra
         except OverflowError as error:
             outside = int(next(v for v in values if not -(2**63) <= v < 2**63))
             raise IdTypeError(
-                f"the {column} id {outside} lies outside 64 bits.",
+                f"the {column} id {outside} does not fit into 64 bits.",
                 table=table,
                 column=column,
                 hint="Use strings for such ids.",
@@ -471,7 +471,7 @@ def _check_int64(values: Array, table: str, column: str) -> Array:
         if outside.any():
             row = int(np.argmax(outside))
             raise IdTypeError(
-                f"the {column} id {values[row]!s} lies outside 64 bits.",
+                f"the {column} id {values[row]!s} does not fit into 64 bits.",
                 table=table,
                 column=column,
                 row=row,

@@ -372,7 +372,7 @@ def _user_of_case(rows: Rows) -> Array | None:
     if conflict.any():
         row = int(np.argmax(conflict))
         problem = f"case {rows.cases.name(rows.case[row])!r} belongs to two users."
-        raise rows.error(problem, "user", row, hint="Each case must lie within one user.")
+        raise rows.error(problem, "user", row, hint="Each case must belong to one user.")
     return rows.user_ids.values[user_codes]
 
 

@@ -186,7 +186,7 @@ def _series_clock(series: Any, name: str) -> Clock:
 def _array_clock(values: Array, name: str, missing: Bool | None = None) -> Clock:
     if values.dtype.kind in "iu":
         if values.dtype.kind == "u" and len(values) and int(values.max()) >= 1 << 63:
-            raise InputError("a time lies outside 64 bits.", table="data", column=name, hint=_FORMATS_HINT)
+            raise InputError("a time exceeds 64 bits.", table="data", column=name, hint=_FORMATS_HINT)
         no_missing = np.zeros(len(values), dtype=bool)
         return Clock(
             values.astype(np.int64, copy=False), no_missing if missing is None else missing, "number", None
@@ -250,7 +250,7 @@ def _number_clock(numbers: list[Any], missing: Bool, name: str) -> Clock:
     try:
         values = np.array(numbers, dtype=np.int64 if whole else np.float64)
     except (OverflowError, TypeError) as error:
-        problem = "a time is outside 64 bits or not a number."
+        problem = "a time exceeds 64 bits or is not a number."
         raise InputError(problem, table="data", column=name, hint=_FORMATS_HINT) from error
     for row, number in enumerate(() if whole else numbers):
         if isinstance(number, int | np.integer) and int(number) != int(values[row]):

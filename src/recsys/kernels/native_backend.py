@@ -196,7 +196,7 @@ def code_strings(values: Any) -> tuple[Int32s, Any] | None:
     offsets, text = (to_array("strings", part) for part in (*values, None, None)[:2])
     is_offsets = offsets.dtype in (np.int32, np.int64) and offsets.ndim == 1 and offsets.size > 0
     if len(values) != 2 or not is_offsets or text.dtype != np.uint8 or text.ndim != 1:
-        raise InputError("strings must be int32 or int64 offsets and the bytes they lie in, as in Arrow.")
+        raise InputError("strings must be int32 or int64 offsets and the bytes they point into, as in Arrow.")
     if native is None or len(offsets) <= SHORT_CUT_MIN_ROWS:
         return None
     try:

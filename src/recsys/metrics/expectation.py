@@ -48,7 +48,7 @@ def first_hit(reading: Reading, k: int | None, value: Callable[[int, int, int, i
 
 @lru_cache(maxsize=1 << 16)
 def chance_of_hit(above: int, tied: int, relevant: int, k: int | None) -> float:
-    """Return P(at least one of the relevant hits lies in the first k places)."""
+    """Return P(at least one of the relevant hits is in the first k places)."""
     inside = tied if k is None else min(tied, k - above)
     if inside <= 0:
         return 0.0

@@ -474,7 +474,7 @@ class Sums:
     `units` is the histogram of x, y and w, None beyond 2^16 distinct rows: then `powers` has the sums of
     higher products over all users. `values` is that of the value per case, with its weight if there are
     weights, where a unit is more than a value. `n_units` counts those that weigh something; it is None where
-    the cases of a user may lie in several pieces.
+    the cases of a user may be in several pieces.
     """
 
     n_cases: Int

@@ -36,7 +36,7 @@ def evaluate(
     partitions: int | None = None,
     **options: Unpack[BatchKeywords],
 ) -> Evaluation:
-    """Score recommendations that lie in Spark; the result has the bits of recsys.evaluate in one process.
+    """Score recommendations that are in Spark; the result has the bits of recsys.evaluate in one process.
 
     All other keywords of recsys.evaluate mean the same, but for those that need all users at once
     (stop_when, progress).
@@ -78,7 +78,7 @@ def evaluate_factors(
     partitions: int | None = None,
     **options: Unpack[BatchKeywords],
 ) -> Evaluation:
-    """Rank the whole catalogue for users whose factors lie in Spark, and score the rankings.
+    """Rank the whole catalogue for users whose factors are in Spark, and score the rankings.
 
     The result has the bits of recsys.evaluate(recsys.Factors(U, V), truth, …) in one process.
 

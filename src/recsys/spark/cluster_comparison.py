@@ -39,7 +39,7 @@ class ClusterPairs(PairsOfPieces):
         partitions: int | None = None,
     ) -> None:
         if not isinstance(pieces, RowPieces) or not all(map(len, pieces.folders.values())):
-            raise InputError("the values per user of all models must lie in folders, and there must be some.")
+            raise InputError("the values per user of all models must be in folders, and there must be some.")
         self._of_folders, self._session, self._partitions = pieces, session, partitions
         super().__init__(lambda _: (), triples, centres, has_terms)
         self._pieces = pieces

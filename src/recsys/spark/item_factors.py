@@ -22,7 +22,7 @@ MOST_BYTES = 64 << 20
 
 @dataclass(frozen=True, eq=False)
 class ItemFactors:
-    """The factors of the items: a matrix, or the file it lies in; and the id of each row."""
+    """The factors of the items: a matrix, or the file it is in; and the id of each row."""
 
     matrix: Array | str
     ids: Array | None
