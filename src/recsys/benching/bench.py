@@ -155,7 +155,7 @@ class Bench(Reported):
             self._find("tied_scores", name, text, evaluation.counts["tied"])
 
     def _unseen(self, name: str, lists: Lists) -> Lists:
-        """The lists as models rank here: without the items that users had before the test."""
+        """Return the lists as models rank here: without the items that users had before the test."""
         shorter, n_had = without_history(lists, self.history)
         if n_had:
             words = f"{n_had:,} of {len(lists.codes):,} items were in training and were left out, as for all"
@@ -222,7 +222,7 @@ class Bench(Reported):
         return decide(self._report_data, len(self.cautions))
 
     def _decision_lines(self) -> list[str]:
-        """The decision card as lines, the heading first."""
+        """Return the decision card as lines, the heading first."""
         said = self.decision
         lines = [f"{said.heading}.", said.says]
         for tile in said.tiles:
@@ -235,7 +235,7 @@ class Bench(Reported):
         return [line.replace("\u00a0", " ") for line in (*lines, *said.causes)]
 
     def to_text(self) -> str:
-        """The decision, the table and the notes below it."""
+        """Return the decision, the table and the notes below it."""
         return "\n".join([*map(note_text, self._decision_lines()), "", super().to_text()])
 
     def _repr_html_(self) -> str:
@@ -267,14 +267,14 @@ class Bench(Reported):
         return [*leaks, *remarks, *odd, *self.cautions]
 
     def _remarks(self) -> list[Remark]:
-        """How it came about, and what was not run."""
+        """Return how it came about, and what was not run."""
         chosen = [f"{model}: {training}" for model, training in self.training.items() if training.trials]
         settings = [("Settings", f"{'; '.join(chosen)}, by {self.headline} on validation.")] if chosen else []
         left_out = [("Not run", f"{model}, as {why}") for model, why in self.left_out.items()]
         return [*self.plan.explain(), *self.notes, *settings, *left_out]
 
     def to_dict(self) -> dict[str, Any]:
-        """The decision, every value, and how it came about, as values that JSON can hold."""
+        """Return the decision, every value, and how it came about, as values that JSON can hold."""
         said, data = self.decision, self._report_data
         return {
             "decision": {"heading": said.heading, "says": said.says, "price": list(said.price)},
@@ -294,11 +294,11 @@ class Bench(Reported):
         }
 
     def methods(self, **facts: Unpack[MethodsFacts]) -> Methods:
-        """A methods paragraph for a paper, with BibTeX; it knows the split and the candidates."""
+        """Return a methods paragraph for a paper, with BibTeX; it knows the split and the candidates."""
         return super().methods(**{**self._methods_facts(), **facts})
 
     def _methods_facts(self) -> dict[str, Any]:
-        """What the results do not know of how they were made, and the plan does."""
+        """Return what the results do not know of how they were made, and the plan does."""
         plan = self.plan
         rows = {part: int(mask.sum()) for part, mask in plan.masks.items()}
         parameters = {**plan.parameters, **({} if plan.seed is None else {"seed": plan.seed})}
@@ -437,7 +437,7 @@ def bench(
 
 
 def _read_plan(data: Any, split: str | os.PathLike[str] | None, ids: IdKind, **options: Any) -> BenchPlan:
-    """The plan of a table, of a file or of a folder of parts."""
+    """Return the plan of a table, of a file or of a folder of parts."""
     relevant_from = options["relevant_from"]
     if relevant_from is not None and not is_number(relevant_from):
         raise InputError(f"relevant_from is {relevant_from!r}.", hint="Pass a rating, such as 4.")
@@ -458,7 +458,7 @@ def _read_plan(data: Any, split: str | os.PathLike[str] | None, ids: IdKind, **o
 
 
 def _find_leak(name: str, model: Any, result: Bench) -> list[Finding]:
-    """A finding if a model from a file was trained on rows of the test, as far as the file tells."""
+    """Return a finding if a model from a file was trained on rows of the test, as far as the file tells."""
     about = getattr(model, "about", {}).get("data")
     data = about if isinstance(about, Mapping) else {}
     n_learnt, pairs, plan = data.get("interactions"), data.get("pairs"), result.plan
@@ -502,7 +502,7 @@ def _find_baselines(
 
 
 def _why_not(entry: Trainable, result: Bench) -> str | None:
-    """Why a baseline cannot be trained here; None if it can."""
+    """Return why a baseline cannot be trained here; None if it can."""
     if entry.needs_times and result.history.times is None:
         return "there are no times."
     if entry.extra is not None and not entry.installed:
@@ -521,7 +521,7 @@ def _why_not(entry: Trainable, result: Bench) -> str | None:
 
 
 def free_memory(group: Path = Path("/sys/fs/cgroup")) -> int | None:
-    """The bytes that this process may still take; None where the system does not tell.
+    """Return the bytes that this process may still take; None where the system does not tell.
 
     `group` is the folder of the container's limits; pages of files that the system would hand back are free.
     """
@@ -539,7 +539,7 @@ def free_memory(group: Path = Path("/sys/fs/cgroup")) -> int | None:
 
 
 def _warnings(result: Bench, *, given: bool, has_split: bool) -> list[Remark]:
-    """What weakens the result: few users, and models that may know the test."""
+    """Return what weakens the result: few users, and models that may know the test."""
     remarks = []
     n_users = result.evaluations[result.best].n_cases.get(result.headline, _FEWEST_USERS)
     if n_users < _FEWEST_USERS:

@@ -104,11 +104,11 @@ class BenchPlan:
         return test
 
     def history(self, *parts: str) -> Interactions:
-        """All rows of these parts together."""
+        """Return all rows of these parts together."""
         return self._read(np.logical_or.reduce([self.masks[part] for part in parts]), parts[0])
 
     def held_out(self, part: str) -> Interactions | None:
-        """The rows of a part whose users occur in the parts before it; None if there are none."""
+        """Return the rows of a part whose users occur in the parts before it; None if there are none."""
         mask = self.masks[part] & self._known("user", part)
         return self._read(mask, part) if mask.any() else None
 
@@ -124,7 +124,7 @@ class BenchPlan:
         return np.asarray(known[codes])
 
     def explain(self) -> list[Remark]:
-        """The plan in sentences, each with its heading."""
+        """Return the plan in sentences, each with its heading."""
         sizes = [plural(len(self.table), "row")]
         sizes += [plural(len(self.table.ids(role)[0]), role) for role in ("user", "item")]
         named = [f"{_ROLES[role]} {name!r}" for role, name in self.columns.items() if name is not None]
@@ -281,7 +281,7 @@ def plan_of_folder(
 def read_events(
     path: str | os.PathLike[str], *, columns: Mapping[str, str | None] | None = None, **reading: Any
 ) -> Any:
-    """The table in a file; where cells of ratings are empty, they are missing.
+    """Return the table in a file; where cells of ratings are empty, they are missing.
 
     Args:
         path: the file.
@@ -310,7 +310,7 @@ def read_events(
 
 
 def read_rated(path: str, columns: Mapping[str, str] | None, **reading: Any) -> tuple[Interactions, int]:
-    """The interactions in a file without the rows that lack a rating, and how many these are."""
+    """Return the interactions in a file without the rows that lack a rating, and how many these are."""
     frame = as_frame(read_events(path, columns=columns, **reading))
     roles = find_columns(list(frame.columns), tuple(_ROLES), columns, path)
     table, name = FrameTable(frame, roles), roles.get("grade")
@@ -491,7 +491,7 @@ def _missing_ratings(table: FrameTable, name: str) -> Bool:
 
 
 def read_ratings(table: FrameTable, column: str | None, relevant_from: float | None = None) -> Ratings:
-    """What the ratings mean: stars, counts, labels, or only that something happened.
+    """Return what the ratings mean: stars, counts, labels, or only that something happened.
 
     >>> import pandas as pd
     >>> events = pd.DataFrame({"user": [1, 1, 2, 3], "item": [5, 6, 5, 7], "rating": [4.0, 5.0, 2.5, 3.0]})
@@ -557,7 +557,7 @@ def read_ratings(table: FrameTable, column: str | None, relevant_from: float | N
 
 
 def _choose_split(table: FrameTable, time: str | None) -> tuple[str, dict[str, Any], str]:
-    """The way to split, its parameters, and why."""
+    """Return the way to split, its parameters, and why."""
     sizes = np.bincount(table.ids("user")[1])
     if time is None:
         parameters = {"test": 2 * _HELD_OUT_SHARE, "validation": _HELD_OUT_SHARE, "short": "train"}
@@ -629,7 +629,7 @@ class _HeldOut(NamedTuple):
 
 
 def _known_users(table: FrameTable, parameters: Mapping[str, float]) -> list[_HeldOut]:
-    """What a border in time makes of validation and test."""
+    """Return what a border in time makes of validation and test."""
     try:
         made = cast("Split", split(table, "global_temporal", **parameters))
     except SplitError:

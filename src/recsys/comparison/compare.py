@@ -173,7 +173,7 @@ class Comparison(Reported, Sequence[Row]):
         )
 
     def __getitem__(self, key: Any) -> Any:
-        """A row by place, by (model, metric), or by (model, baseline, metric) if there are several."""
+        """Return a row by place, by (model, metric), or by (model, baseline, metric) if there are several."""
         if isinstance(key, int | slice | np.integer):
             if not isinstance(key, slice) and not -len(self.rows) <= key < len(self.rows):
                 raise InputError(f"there is no row {key}: the comparison has {len(self.rows)}.")
@@ -210,7 +210,7 @@ class Comparison(Reported, Sequence[Row]):
         return iter(self.rows)
 
     def to_dict(self) -> dict[str, Any]:
-        """Every number of every row, as values that JSON can hold."""
+        """Return every number of every row, as values that JSON can hold."""
         return {
             "headline": self.headline,
             "family": self.family,
@@ -223,12 +223,12 @@ class Comparison(Reported, Sequence[Row]):
         return number_columns(self.table)
 
     def _printed(self) -> tuple[Columns, Sequence[object], Sequence[str]]:
-        """The table metric by metric, the best model first."""
+        """Return the table metric by metric, the best model first."""
         sections, columns = columns_by_metric(self.table)
         return columns, self._footnotes(), self._marked(sections)
 
     def _ipython_key_completions_(self) -> list[Any]:
-        """(model, metric) of every row; with the baseline where that does not name one row."""
+        """Return (model, metric) of every row; with the baseline where that does not name one row."""
         pairs = [(row.model, row.metric) for row in self.rows]
         several = len(set(pairs)) < len(pairs)
         return [(r.model, r.baseline, r.metric) for r in self.rows] if several else pairs
@@ -238,7 +238,7 @@ class Comparison(Reported, Sequence[Row]):
         return columns | {"metric": self._marked(columns["metric"])}
 
     def _marked(self, metrics: Sequence[str]) -> list[str]:
-        """The metrics, each but the headline with the word that it is secondary."""
+        """Return the metrics, each but the headline with the word that it is secondary."""
         return [metric if metric == self.headline else f"{metric} (secondary)" for metric in metrics]
 
     def _footnotes(self) -> list[object]:
@@ -437,7 +437,7 @@ def _compare_rows(
 
 
 def _why_in_memory(runs: Mapping[str, list[Evaluation]], options: Options) -> str:
-    """Why the rows must be read into memory; empty if they can be added up piece by piece."""
+    """Return why the rows must be read into memory; empty if they can be added up piece by piece."""
     if any(len(model_runs) > 1 for model_runs in runs.values()) or options.test_over_train is not None:
         return "there are several runs of a model"
     if options.adjusts:
@@ -469,19 +469,19 @@ def _notes(runs: Mapping[str, list[Evaluation]], *, named: bool) -> Iterator[Not
 
 
 def means_of(requests: Sequence[Request]) -> list[Request]:
-    """The same metrics without an aggregate: users are paired, and the mean difference is tested."""
+    """Return the same metrics without an aggregate: users are paired, and the mean difference is tested."""
     return [replace(request, aggregate=None) for request in requests]
 
 
 def aggregate_notes(results: Iterable[Evaluation]) -> Iterator[Note]:
-    """A note if results state another number than the means that are compared."""
+    """Yield a note if results state another number than the means that are compared."""
     stated = dict.fromkeys(result.aggregate.words for result in results if result.aggregate is not None)
     if stated:
         yield note("other_aggregate", stated=[*stated])
 
 
 def stopped_early(runs: Mapping[str, Sequence[Evaluation]]) -> list[str]:
-    """The names of those with a result that was stopped before all users were seen."""
+    """Return the names of those with a result that was stopped before all users were seen."""
     return [
         name
         for name, results in runs.items()
@@ -492,7 +492,7 @@ def stopped_early(runs: Mapping[str, Sequence[Evaluation]]) -> list[str]:
 def _requests_to_compare(
     runs: Mapping[str, list[Evaluation]], metrics: str | Sequence[str] | None
 ) -> list[Request]:
-    """The metrics to compare: those named, or those that every evaluation has."""
+    """Return the metrics to compare: those named, or those that every evaluation has."""
     first, *others = [e for model_runs in runs.values() for e in model_runs]
     available = {str(r): r for r in first.requests}
     if metrics is None:

@@ -38,7 +38,7 @@ class VectorResult:
         return len(json.dumps(self.vector.question()))
 
     def to_dict(self) -> dict[str, Any]:
-        """The question, the expected answer and the one that came."""
+        """Return the question, the expected answer and the one that came."""
         got = {"error": str(self.answer)} if isinstance(self.answer, Refusal) else {"value": self.answer}
         expected = dict(self.vector.expected)
         return {"question": self.vector.question(), "expected": expected, "got": got}
@@ -185,7 +185,7 @@ def conform(
 
 
 def ask_for(metrics: str | Iterable[str] | None, decisions: str | Iterable[str] | None) -> list[Vector]:
-    """The vectors of these metrics in which no other decision than these differs from the default."""
+    """Return the vectors of these metrics in which no other decision than these differs from the default."""
     known = None if decisions is None else _decision_names(decisions)
     asked = [v for v in vectors(_metric_names(metrics)) if known is None or set(v.conventions) <= known]
     if not asked:

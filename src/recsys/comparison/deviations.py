@@ -100,7 +100,7 @@ def _of_lists(change: Callable[[Rows], Rows]) -> Callable[[Question], Iterator[Q
 def _of_users(
     change: Callable[[Rows, Mapping[str, float]], tuple[Rows, Mapping[str, float]]],
 ) -> Callable[[Question], Iterator[Question]]:
-    """The same for lists and truth of a user together."""
+    """Return the same for lists and truth of a user together."""
 
     def questions(question: Question) -> Iterator[Question]:
         run, truth = dict(question["run"]), dict(question["truth"])
@@ -116,7 +116,7 @@ def _tie_groups(rows: Rows) -> list[Rows]:
 
 
 def _every_order(question: Question) -> Iterator[Question]:
-    """Every order of equal scores, each with scores that leave no doubt."""
+    """Yield every order of equal scores, each with scores that leave no doubt."""
     users = list(question["run"])
     orders = []
     for user in users:
@@ -231,7 +231,7 @@ def _ndcg(discount: Callable[[int], float]) -> Callable[[Ranked], float]:
 
 
 def _average_precision(r: Ranked, precision: Callable[[int, int], float]) -> float:
-    """The precision of the h-th hit at place p, added and divided as `ap_over` says."""
+    """Return the precision of the h-th hit at place p, added and divided as `ap_over` says."""
     divisor = {
         "min": min(r.k, len(r.relevant)),
         "relevant": len(r.relevant),
@@ -397,7 +397,7 @@ as always."""
 
 
 def deviations_for(metric: str, *, has_cut: bool) -> tuple[Deviation, ...]:
-    """Those that are tried on a metric, the most particular first."""
+    """Return those that are tried on a metric, the most particular first."""
     return tuple(
         one
         for one in (*QUESTIONS, *FORMULAS)
@@ -406,7 +406,7 @@ def deviations_for(metric: str, *, has_cut: bool) -> tuple[Deviation, ...]:
 
 
 def both(first: Deviation, second: Deviation) -> Deviation | None:
-    """Two deviations at once; None if they are about the same thing."""
+    """Return two deviations at once; None if they are about the same thing."""
     for part in ("cut", "combine", "formula"):
         if getattr(first, part) is not None and getattr(second, part) is not None:
             return None

@@ -138,7 +138,7 @@ class Gate(Tabled):
         return f"{100 * (1.0 - (1.0 - self.confidence) / self.looks):.4g}%"
 
     def to_markdown(self) -> str:
-        """A comment on a change: the verdict, what to do, the table, and how it was tested."""
+        """Return a comment on a change: the verdict, what to do, the table, and how it was tested."""
         advice = ["Every metric passes. Nothing has to be done."]
         if not self.passed:
             advice = [
@@ -194,7 +194,7 @@ class Gate(Tabled):
         return ["passed" if self.passed else "FAILED", *self._tested(self.notes), *self.cautions]
 
     def _tested(self, notes: Iterable[Note]) -> list[str]:
-        """How it was tested, and these notes."""
+        """Return how it was tested, and these notes."""
         users = sorted({c.users for c in self.checks})
         users_text = (f"{users[0]:,} to " if len(users) > 1 else "") + plural(users[-1], "user")
         planned = f", {100 * self.confidence:.4g}% over {self.looks} planned looks" if self.looks > 1 else ""
@@ -298,7 +298,7 @@ def gate(
 def _find_look(
     new: Evaluation, history: str | Path | None, looks: int | None
 ) -> tuple[int, tuple[Note, ...]]:
-    """Which look at a candidate this is, and a note if none was planned after the first."""
+    """Return which look at a candidate this is, and a note if none was planned after the first."""
     if looks is not None and not is_whole(looks, 1):
         raise InputError(f"looks={looks!r} is not a number of looks.", hint="Such as 14, for two weeks.")
     look = 1 if history is None else earlier_looks(new, history) + 1
@@ -315,7 +315,7 @@ def _check_rows(
     demands: Mapping[str, _Demand],
     ranges: Mapping[str, tuple[float, float]],
 ) -> tuple[tuple[GateCheck, ...], list[Note]]:
-    """The checks, of sums over pieces if all rows lie in folders, and notes on the rows."""
+    """Return the checks, of sums over pieces if all rows lie in folders, and notes on the rows."""
     requests, notes = [demand.request for demand in demands.values()], list[Note]()
     names = [str(request) for request in requests]
     has_terms = [name for name in names if name in results["new"].partial.terms]
@@ -349,7 +349,7 @@ class _GatePairs(NamedTuple):
     has_terms: Sequence[str]
 
     def pairs(self, sides: Mapping[str, MakePair]) -> PairSource:
-        """The pairs of what is made of the new and the old value of each metric."""
+        """Return the pairs of what is made of the new and the old value of each metric."""
 
         def changed(tables: Mapping[str, Mapping[str, Any]], names: Iterable[str]) -> dict[str, Any]:
             made = {name: sides[name](tables["new"][name], tables["old"][name]) for name in names}
@@ -413,7 +413,7 @@ class _Demand(NamedTuple):
         return make
 
     def check(self, gain: tuple[float, float, float], bound: float, **found: Any) -> GateCheck:
-        """The check, from the new value, the old one and their difference, where more is better.
+        """Return the check, from the new value, the old one and their difference, where more is better.
 
         `bound` is that of the difference, to which the margin was added.
         """
@@ -443,7 +443,7 @@ class _Means(NamedTuple):
 def _check_metrics(
     rows: _GatePairs, demands: Mapping[str, _Demand], ranges: Mapping[str, tuple[float, float]]
 ) -> tuple[tuple[GateCheck, ...], tuple[Note, ...]]:
-    """All metrics against their margins, and a note on users that one of the results lacks."""
+    """Return all metrics against their margins, and a note on users that one of the results lacks."""
     means: dict[str, _Means] = {}
     pairs = rows.pairs({name: demand.sides for name, demand in demands.items()})
     for name in demands:
@@ -461,7 +461,7 @@ def _check_metrics(
 
 
 def _check_metric(shifted: Sample, demand: _Demand, means: _Means, bounds: tuple[float, float]) -> GateCheck:
-    """One metric against its margin, from differences of which the new value is moved by it."""
+    """Return one metric against its margin, from differences of which the new value is moved by it."""
     margin, relative, confidence = demand.margin, demand.relative, demand.confidence
     sign, share = demand.sign, demand.share(means.base)
     # The range of new - (1 - share) * old, where both lie between the bounds.
@@ -501,7 +501,7 @@ def _check_metric(shifted: Sample, demand: _Demand, means: _Means, bounds: tuple
 
 
 def _check_whole(new: Evaluation, old: Evaluation, demand: _Demand) -> GateCheck:
-    """A metric that is one number of all lists against its margin, by leaving out groups of users."""
+    """Return a metric that is one number of all lists against its margin, by leaving out groups of users."""
     request, margin, relative, confidence = demand
     if not confidence > 0.5:
         raise InputError(f"a gate on {request} has no confidence of {confidence:g}.", hint="Try 0.95.")
@@ -526,7 +526,7 @@ def _check_whole(new: Evaluation, old: Evaluation, demand: _Demand) -> GateCheck
 def _demand(
     request: Request, margin_text: str | float, results: Sequence[Evaluation], confidence: float
 ) -> _Demand:
-    """What a margin asks of one metric of `results`, of which the first is the old one."""
+    """Return what a margin asks of one metric of `results`, of which the first is the old one."""
     text = str(margin_text).strip() if isinstance(margin_text, str | Real | Decimal) else ""
     relative = text.endswith("%")
     try:

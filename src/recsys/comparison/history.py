@@ -49,7 +49,7 @@ class Night:
     decisions: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def unlike(self, other: Night) -> bool:
-        """Whether a decision that is known of both nights differs."""
+        """Return whether a decision that is known of both nights differs."""
         shared = self.decisions.keys() & other.decisions.keys()
         return any(self.decisions[name] != other.decisions[name] for name in shared)
 
@@ -68,7 +68,7 @@ class ResultHistory(Tabled, Sequence[Night]):
         return len(self.nights)
 
     def series(self) -> Iterator[tuple[tuple[str, str], list[Night]]]:
-        """The nights of each (model, metric)."""
+        """Yield the nights of each (model, metric)."""
         for key, nights in groupby(self.nights, key=lambda night: (night.name, night.metric)):
             yield key, list(nights)
 
@@ -117,7 +117,7 @@ class ResultHistory(Tabled, Sequence[Night]):
         return {name: [getattr(n, name) for n in self.nights] for name in names}
 
     def to_dict(self) -> dict[str, Any]:
-        """Every night, change of level and note, as values that JSON can hold."""
+        """Return every night, change of level and note, as values that JSON can hold."""
         moved = [
             {"name": name, "metric": metric, "finished": night.finished, "before": change.before,
              "after": change.after, "p_value": change.p_value, "note": change.note}

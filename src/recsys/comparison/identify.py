@@ -247,7 +247,7 @@ def _choice(value: Any) -> str:
 
 
 def _shortened(words: str) -> str:
-    """The first of many sets of decisions; all of them are in `to_dict`."""
+    """Return the first of many sets of decisions; all of them are in `to_dict`."""
     names = words.split("; ")
     n_more = len(names) - _NEAREST
     return "; ".join(names[:_NEAREST]) + (f" and {n_more} more" if n_more > 0 else "")
@@ -385,7 +385,7 @@ def _key(values: Mapping[str, Any]) -> _Key:
 
 @lru_cache(maxsize=32)
 def _space_of(request: Request) -> _Space:
-    """What is predicted does not depend on the evaluator, so the next one of the metric is quicker."""
+    """Keep what is predicted: it does not depend on the evaluator, so the next one is quicker."""
     return _Space(request)
 
 
@@ -415,7 +415,7 @@ class _Space:
         self._questions: dict[tuple[str, str], tuple[tuple[str, dict[str, Any]], ...]] = {}
 
     def choices_under(self, deviation: Deviation) -> dict[str, tuple[Any, ...]]:
-        """The values to try; what a deviation decides, or has no use for, is left out."""
+        """Return the values to try; what a deviation decides, or has no use for, is left out."""
         free = {name: values for name, values in self.choices.items() if name not in deviation.decides}
         if deviation.formula is None:
             return free
@@ -427,7 +427,7 @@ class _Space:
         }
 
     def questions(self, probe: Probe, deviation: Deviation) -> tuple[tuple[str, dict[str, Any]], ...]:
-        """What is read of a probe, each with the text that tells it from others."""
+        """Return what is read of a probe, each with the text that tells it from others."""
         key = probe.text, str(deviation)
         if key not in self._questions:
             asked: Iterable[Any] = [probe.question]
@@ -439,7 +439,7 @@ class _Space:
         return self._questions[key]
 
     def shown(self, probe: Probe, deviation: Deviation) -> list[str]:
-        """The decisions that can move the answer to this probe."""
+        """Return the decisions that can move the answer to this probe."""
         asked = self.questions(probe, deviation)
         return [
             name
@@ -477,7 +477,7 @@ class _Space:
         return Prediction(scale * one.value, {u: scale * v for u, v in one.users.items()}, one.error)
 
     def predicted(self, probe: Probe, one: Hypothesis) -> list[Prediction]:
-        """What one hypothesis gives for a probe."""
+        """Return what one hypothesis gives for a probe."""
         visible = {name: one.values[name] for name in self.shown(probe, one.deviation)}
         return self.predictions(probe, one.deviation, [visible])[0]
 
@@ -499,7 +499,7 @@ class _Space:
                     self._found[text, run_key, _key(chosen)] = one
 
     def _parted(self, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What differs from run to run, and what differs between requests of one run."""
+        """Return what differs from run to run, and what differs between requests of one run."""
         in_request = {name: value for name, value in values.items() if name in self._in_request}
         return {name: value for name, value in values.items() if name not in in_request}, in_request
 
@@ -556,7 +556,7 @@ class _Space:
         return self._runs[text]
 
     def of_preset(self, conventions: Conventions) -> dict[str, Any]:
-        """The decisions of a preset on this metric."""
+        """Return the decisions of a preset on this metric."""
         rules = self.request.conventions(conventions)
         return {name: getattr(rules, name) for name in self.request.metric.reads}
 
@@ -564,7 +564,7 @@ class _Space:
 def _by_formula(
     formula: Callable[[Ranked], float], question: Mapping[str, Any], values: Mapping[str, Any]
 ) -> Prediction:
-    """A formula for each user; decisions as they are meant, in plain steps."""
+    """Evaluate a formula for each user; decisions as they are meant, in plain steps."""
     own = values.get("gain", "binary")
     gain = _GAINS[own] if isinstance(own, str) else lambda grade: float(own(grade)) if grade > 0 else 0.0
     lowest = values.get("relevant_from")
@@ -632,7 +632,7 @@ class _Search:
     def fit(
         self, probe: Probe, answer: Answer, deviation: Deviation, before: Sequence[Mapping[str, Any]]
     ) -> list[dict[str, Any]]:
-        """Those of `before`, with values for what this probe shows, that give its answer."""
+        """Return those of `before`, with values for what this probe shows, that give its answer."""
         choices = self.space.choices_under(deviation)
         shown = self.space.shown(probe, deviation)
         candidates = []
@@ -673,7 +673,7 @@ def _describe(
     remaining: Sequence[Hypothesis],
     precision: str,
 ) -> Identification:
-    """What all remaining hypotheses have in common, and what they do not."""
+    """Return what all remaining hypotheses have in common, and what they do not."""
     known = _answered(asked)
     fixed: dict[str, Any] = {}
     left: dict[str, Open] = {}

@@ -54,7 +54,7 @@ Answer = float | dict[str, float] | Refusal
 def answers_of(
     implementation: Function | str | Sequence[str], questions: Sequence[Question], *, timeout: float = 60.0
 ) -> list[Answer]:
-    """What an implementation answers to each question, in their order.
+    """Return what an implementation answers to each question, in their order.
 
     Args:
         implementation: a function, or a command as one text or as a list of its words.
@@ -107,7 +107,7 @@ def _split(command: str) -> list[str]:
 
 
 def read_answer(value: Any, question: Question, where: str) -> Answer:
-    """A value as it was given, checked: finite numbers, of users that occur in the question.
+    """Return a value as it was given, checked: finite numbers, of users that occur in the question.
 
     Raises:
         InputError: it is neither a number nor a mapping of users to numbers.
@@ -132,7 +132,7 @@ def read_answer(value: Any, question: Question, where: str) -> Answer:
 
 
 def _number(value: Any, where: str) -> float:
-    """A number of Python, NumPy or a tensor of one number; NaN where there is none."""
+    """Return a number of Python, NumPy or a tensor of one number; NaN where there is none."""
     if value is None:
         return math.nan
     number: float | None = None
@@ -155,7 +155,7 @@ def _call(function: Function, question: Question) -> Answer:
 
 
 def _run(words: list[str], questions: Sequence[Question], timeout: float) -> list[Answer]:
-    """One process for all questions: everything is written, then everything is read."""
+    """Run one process for all questions: write everything, then read everything."""
     command = shlex.join(words)
     lines = "".join(json.dumps(dict(question)) + "\n" for question in questions)
     with _terminations_as_exceptions():
@@ -207,7 +207,7 @@ def _run(words: list[str], questions: Sequence[Question], timeout: float) -> lis
 
 
 def _exchange(process: subprocess.Popen[bytes], command: str, lines: bytes, timeout: float) -> list[str]:
-    """What a command prints on its two outputs while the questions are written to it.
+    """Return what a command prints on its two outputs while the questions are written to it.
 
     Raises:
         InputError: it prints too much.
@@ -283,7 +283,7 @@ def _read_line(line: str, question: Question, where: str) -> Answer:
 
 
 def read_answers(path: Path) -> Any:
-    """What a file of answers holds: one JSON document, or one object or number per line.
+    """Return what a file of answers holds: one JSON document, or one object or number per line.
 
     Raises:
         FileError: the file cannot be read, or a line is neither.

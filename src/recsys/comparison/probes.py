@@ -72,7 +72,7 @@ class Probe:
 
 
 def by_user(text: str) -> Iterable[tuple[str, str]]:
-    """What is written of each user: "u: a b, v: c"."""
+    """Yield what is written of each user: "u: a b, v: c"."""
     for part in text.split(","):
         user, _, rest = part.partition(":")
         yield user.strip(), rest.strip()
@@ -84,7 +84,7 @@ def _rows(text: str) -> Rows:
 
 
 def _line(rows: Rows) -> str:
-    """The items of a list, best first; those of equal scores are joined by "="."""
+    """Return the items of a list, best first; those of equal scores are joined by "="."""
     parts: list[str] = []
     for at, (item, score) in enumerate(rows):
         if at and rows[at - 1][1] == score:
@@ -120,6 +120,6 @@ PROBES = tuple(map(Probe.written, _WRITTEN))
 
 
 def probes_for(reads: Iterable[str]) -> tuple[Probe, ...]:
-    """The probes for a metric that reads these decisions."""
+    """Return the probes for a metric that reads these decisions."""
     known = set(reads)
     return tuple(probe for probe in PROBES if not probe.tells or known & set(probe.tells))

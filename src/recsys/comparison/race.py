@@ -95,7 +95,7 @@ class Race(Tabled, Mapping[str, Evaluation]):
         return all(name is not None for name in self.winner.values())
 
     def _columns(self) -> dict[str, list[Any]]:
-        """One row per pair of models and metric."""
+        """Return one row per pair of models and metric."""
         return {
             "model": [leg.model for leg in self.legs],
             "against": [leg.against for leg in self.legs],
@@ -254,7 +254,7 @@ class _RaceState:
             more = bool(running) and all(entry.advance() for entry in running)
 
     def _is_open(self, key: Key) -> bool:
-        """Whether more users could still change the verdict."""
+        """Return whether more users could still change the verdict."""
         one, other, metric = key
         width = self.stop.width_of(metric)
         interval = self.sequences[key].interval
@@ -264,7 +264,7 @@ class _RaceState:
         return self.baseline is not None or {one, other} <= self.candidates(metric)
 
     def ahead(self, key: Key) -> str | None:
-        """The better model of a pair, once it is clear."""
+        """Return the better model of a pair, once it is clear."""
         one, other, metric = key
         interval = self.sequences[key].interval
         if not (interval.low > 0 or interval.high < 0):
@@ -278,7 +278,7 @@ class _RaceState:
         return set(self.entries) - beaten
 
     def winners(self) -> dict[str, str | None]:
-        """The best model by each metric, or None if it is not known."""
+        """Return the best model by each metric, or None if it is not known."""
         winners: dict[str, str | None] = {}
         for metric in self.metrics:
             remaining = self.candidates(metric)
@@ -286,7 +286,7 @@ class _RaceState:
         return winners
 
     def legs(self) -> tuple[Leg, ...]:
-        """The difference and the verdict of each pair and metric."""
+        """Return the difference and the verdict of each pair and metric."""
         out = []
         for key, sequence in self.sequences.items():
             best = self.ahead(key)

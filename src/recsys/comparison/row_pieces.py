@@ -40,7 +40,7 @@ def check_rows(name: str, result: Evaluation) -> None:
 
 
 def folder_of(result: Evaluation) -> RowFolder | None:
-    """The folder that has the rows of a result, which are then read as they are needed."""
+    """Return the folder that has the rows of a result, which are then read as they are needed."""
     return getattr(result.partial.per_case, "folder", None)
 
 
@@ -69,7 +69,7 @@ class RowPieces:
         return (self.align(found, metrics) for found in rows_in_step(self.folders, metrics))
 
     def align(self, found: Mapping[str, Piece], metrics: Sequence[str]) -> tuple[Aligned, Aligned]:
-        """One piece of each folder, of the same users, as values that are averaged and as they are."""
+        """Return one piece of each folder, of the same users, as values that are averaged and as they are."""
         counted = align({name: piece.rows for name, piece in found.items()}, metrics)
         if not any(metric in by_metric for by_metric in self.combinations.values() for metric in metrics):
             return counted, counted

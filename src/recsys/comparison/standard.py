@@ -44,14 +44,14 @@ class Input:
     asks_for: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """The input as JSON holds it."""
+        """Return the input as JSON holds it."""
         run = {user: [list(entry) for entry in entries] for user, entries in self.run.items()}
         truth = {user: dict(grades) for user, grades in self.truth.items()}
         return {"run": run, "truth": truth, "context": dict(self.context)}
 
 
 def _list(items: str, *scores: float) -> list[tuple[str, float]]:
-    """One letter per item, best first; without scores they fall by 1 from the number of items."""
+    """Return one letter per item, best first; without scores they fall by 1 from the number of items."""
     return list(zip(items, scores or map(float, range(len(items), 0, -1)), strict=True))
 
 
@@ -59,7 +59,7 @@ def _written(
     run: str | Mapping[str, Sequence[tuple[str, float]]], truth: str,
     cuts: tuple[int | None, ...] = (2, None), shows: str = "", **more: Any,
 ) -> Input:  # fmt: skip
-    """An input in short: lists as "u1: abc, u2: c", one letter per item, a truth as "u1: a1 x0.5"."""
+    """Return an input in short: lists as "u1: abc, u2: c", one letter per item, a truth as "u1: a1 x0.5"."""
     lists = {u: _list(letters) for u, letters in by_user(run)} if isinstance(run, str) else run
     grades = {
         user: {word[0]: float(word[1:]) if "." in word else int(word[1:]) for word in words.split()}
@@ -73,7 +73,7 @@ def _random(seed: int, cuts: tuple[int | None, ...], n_users: int = 4, items: st
     state = seed
 
     def draw(options: Sequence[Any]) -> Any:
-        """One of the options, by the high bits of a linear congruential generator (Knuth's MMIX)."""
+        """Return one of the options, by the high bits of a linear congruential generator (Knuth's MMIX)."""
         nonlocal state
         state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
         return options[(state >> 33) % len(options)]
@@ -414,19 +414,19 @@ class Vector:
 
 
 def family_of(metric: Metric) -> str:
-    """The family of a metric, which is a file of vectors: the module it is defined in."""
+    """Return the family of a metric, which is a file of vectors: the module it is defined in."""
     return metric.body.__module__.rpartition(".")[2]
 
 
 def standard_metrics() -> list[Metric]:
-    """The metrics the standard describes: those of this package, not those of plug-ins."""
+    """Return the metrics the standard describes: those of this package, not those of plug-ins."""
     metrics = [*METRICS.values(), *RATINGS.values()]
     return [metric for metric in metrics if metric.body.__module__.startswith("recsys.")]
 
 
 @cache
 def inputs(family: str) -> dict[str, Input]:
-    """The inputs of a family; if its metrics are about items, with what is known about the items."""
+    """Return the inputs of a family; if its metrics are about items, with what is known about the items."""
     if family == "predictions":
         return _RATINGS
     needs = {need for metric in standard_metrics() if family_of(metric) == family for need in metric.needs}
@@ -444,7 +444,7 @@ def inputs(family: str) -> dict[str, Input]:
 
 
 def vectors(metrics: Iterable[str] | None = None) -> list[Vector]:
-    """Every vector of the standard, or those of some metrics, in the order of the registry."""
+    """Return every vector of the standard, or those of some metrics, in the order of the registry."""
     wanted = None if metrics is None else set(metrics)
     chosen = (metric for metric in standard_metrics() if wanted is None or metric.name in wanted)
     return [vector for metric in chosen for vector in _vectors_of(metric)]
@@ -452,7 +452,7 @@ def vectors(metrics: Iterable[str] | None = None) -> list[Vector]:
 
 @cache
 def families() -> dict[str, dict[str, Any]]:
-    """The files of vectors, by the name of the family: what they hold, ready for JSON."""
+    """Return the files of vectors, by the name of the family: what they hold, ready for JSON."""
     files: dict[str, dict[str, Any]] = {}
     for vector in vectors():
         file = files.setdefault(
@@ -540,14 +540,14 @@ def _other_params(metric: Metric) -> Iterator[tuple[str, Any]]:
 
 
 def _other_number(default: float) -> float:
-    """A number near a default that moves most metrics on lists of a few items."""
+    """Return a number near a default that moves most metrics on lists of a few items."""
     if default == 0 or default >= 100:
         return 0.25 if default == 0 else 3.0
     return default * 2 if 1 <= default <= 2 else default / 2
 
 
 def _ask(metric: Metric, name: str, params: Mapping[str, Any], changes: Mapping[str, Any]) -> list[Vector]:
-    """The vectors of one input, one per cut-off; none where the input lacks what the metric needs."""
+    """Return the vectors of one input, one per cut-off; none where the input lacks what the metric needs."""
     family = family_of(metric)
     source = inputs(family)[name]
     cuts: list[int | None] = [None]
@@ -573,7 +573,7 @@ def _ask(metric: Metric, name: str, params: Mapping[str, Any], changes: Mapping[
 
 @lru_cache(maxsize=64)
 def _read(family: str, name: str, requests: tuple[str, ...]) -> EvaluationRun:
-    """An input as it is evaluated, under one decision after the other."""
+    """Return an input as it is evaluated, under one decision after the other."""
     source = inputs(family)[name]
     lists: Any = source.run
     options = {key: value for key, value in source.context.items() if key != "ranks"}
@@ -608,5 +608,5 @@ def _evaluate(
 
 
 def _number(value: float) -> float | None:
-    """A number as JSON holds it; null where there is none."""
+    """Return a number as JSON holds it; null where there is none."""
     return None if math.isnan(value) else value

@@ -25,7 +25,7 @@ _COLOURS = {"good": Colours(32, "#238a4b"), "bad": Colours(31, "#d64545"), "neit
 
 
 def format_cell(value: Any) -> str:
-    """A cell as text: four decimals, nothing that a terminal obeys."""
+    """Return a cell as text: four decimals, nothing that a terminal obeys."""
     if isinstance(value, float | np.floating):
         return "n/a" if math.isnan(value) else f"{value:.4f}".replace("-0.0000", "0.0000")
     if isinstance(value, np.timedelta64):  # a whole number to NumPy, and no digits
@@ -36,7 +36,7 @@ def format_cell(value: Any) -> str:
 
 
 def printable(text: str, instead: str = "") -> str:
-    r"""A text without control characters and without the marks that turn the direction of writing.
+    r"""Return a text without control characters and without the marks that turn the direction of writing.
 
     >>> printable("als\x1b[31m \u202etxt.exe")
     'als[31m txt.exe'
@@ -45,11 +45,11 @@ def printable(text: str, instead: str = "") -> str:
 
 
 def is_numeric(values: Sequence[Any]) -> bool:
-    """Whether all cells are numbers, but for those that are empty."""
+    """Return whether all cells are numbers, but for those that are empty."""
     numbers = [v for v in values if not isinstance(v, str) or v != ""]
     return all(isinstance(v, int | float | np.number) for v in numbers) and bool(numbers or not values)
 
 
 def verdict_colours(verdict: object) -> Colours:
-    """The colours of a verdict; another cell of its column is neither good nor bad."""
+    """Return the colours of a verdict; another cell of its column is neither good nor bad."""
     return _COLOURS[getattr(verdict, "tone", "neither")]

@@ -18,7 +18,7 @@ _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
 def frame_of(columns: Mapping[str, Any], kind: str) -> Any:
-    """The columns as a table of the library `kind`, verdicts as text."""
+    """Return the columns as a table of the library `kind`, verdicts as text."""
     columns = {n: [*map(str, c)] if n in VERDICTS else c for n, c in columns.items()}
     if kind == "pandas":
         import pandas as pd

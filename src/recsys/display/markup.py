@@ -17,7 +17,7 @@ _TEX = {
 
 
 def markdown_table(columns: Columns) -> str:
-    """A pipe table."""
+    """Return a pipe table."""
     rule = ["---:" if is_numeric(v) else "---" for v in columns.values()]
     head, *body = ([markdown_text(v) for v in row] for row in (columns, *zip(*columns.values(), strict=True)))
     return "\n".join(f"| {' | '.join(row)} |" for row in (head, rule, *body))
@@ -37,7 +37,7 @@ def markdown_text(value: Any) -> str:
 
 
 def latex_table(columns: Columns) -> str:
-    """A booktabs tabular."""
+    """Return a booktabs tabular."""
     spec = "".join("r" if is_numeric(v) else "l" for v in columns.values())
     lines = [" & ".join(latex_text(format_cell(n)) for n in columns) + r" \\", r"\midrule"]
     lines += [
@@ -48,5 +48,5 @@ def latex_table(columns: Columns) -> str:
 
 
 def latex_text(cell: str) -> str:
-    """A text in which nothing is LaTeX."""
+    """Return a text in which nothing is LaTeX."""
     return "".join(_TEX.get(char, char) for char in cell)

@@ -13,7 +13,7 @@ from recsys.display.number_words import plural
 def notebook_table(
     columns: Columns, notes: Sequence[object], *, sections: Sequence[str] | None = None
 ) -> str:
-    """A table for notebooks, light or dark; everything in it is escaped.
+    """Return a table for notebooks, light or dark; everything in it is escaped.
 
     Only the first of the `sections` and the notes that say what was counted are open, the others fold; notes
     that are records stay open, too.
@@ -59,7 +59,7 @@ def notebook_card(heading: str, *lines: str) -> str:
 
 
 def _outcomes(columns: Columns, rows: Sequence[int]) -> str:
-    """The verdicts of these rows in a few words, where there are verdicts."""
+    """Return the verdicts of these rows in a few words, where there are verdicts."""
     names, verdicts = next(iter(columns.values())), columns.get("verdict", ())
     others = columns.get("baseline")
     lines: list[str] = []
@@ -71,7 +71,7 @@ def _outcomes(columns: Columns, rows: Sequence[int]) -> str:
 
 
 def _html_cell(tag: str, column: str, value: Any, right: set[str]) -> str:
-    """A cell of a table in a notebook: numbers to the right, a verdict in its colour."""
+    """Return a cell of a table in a notebook: numbers to the right, a verdict in its colour."""
     cell = html.escape(format_cell(value))
     style = f"text-align:{'right' if column in right else 'left'};padding:.15em .8em;border:0;background:none"
     if tag == "th":

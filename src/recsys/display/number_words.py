@@ -7,7 +7,7 @@ import re
 
 
 def plural(n: int, words: str) -> str:
-    """A count with its noun, which takes an s for all but 1; with a bar, both forms are given.
+    """Return a count with its noun, which takes an s for all but 1; with a bar, both forms are given.
 
     >>> plural(1, "row"), plural(2000, "row"), plural(2, "query|queries is|are")
     ('1 row', '2,000 rows', '2 queries are')

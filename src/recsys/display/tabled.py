@@ -30,7 +30,7 @@ class Tabled(ABC):
         return self._columns(), self._footnotes(), None
 
     def _all_columns(self) -> Columns:
-        """The columns of a data frame: also what is too much to print."""
+        """Return the columns of a data frame: also what is too much to print."""
         return self._columns()
 
     def to_dict(self) -> dict[str, Any]:
@@ -40,11 +40,11 @@ class Tabled(ABC):
         return {"rows": json_rows(self._all_columns()), "notes": [*map(str, self._footnotes())]}
 
     def to_json(self, *, indent: int | None = 2) -> str:
-        """What `to_dict` has, as JSON."""
+        """Return what `to_dict` has, as JSON."""
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
 
     def to_frame(self, kind: str = "pandas") -> Any:
-        """Every number as a pandas, polars or arrow table."""
+        """Return every number as a pandas, polars or arrow table."""
         from recsys.display.exports import frame_of
 
         return frame_of(self._all_columns(), kind)
@@ -60,7 +60,7 @@ class Tabled(ABC):
         return latex_table(self._columns())
 
     def to_text(self) -> str:
-        """The table and the notes below it."""
+        """Return the table and the notes below it."""
         from recsys.display.text_tables import text_page
 
         columns, notes, sections = self._printed()
@@ -76,5 +76,5 @@ class Tabled(ABC):
         return notebook_table(columns, notes, sections=sections)
 
     def _ipython_key_completions_(self) -> list[Any]:
-        """What a notebook offers between the brackets: the keys, such as metrics or models."""
+        """Return what a notebook offers between the brackets: the keys, such as metrics or models."""
         return list(self) if isinstance(self, Mapping) else []

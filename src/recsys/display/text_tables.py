@@ -63,7 +63,7 @@ def fitted(width: int | None, *, colour: bool = False, face: Face = str) -> Iter
 
 
 def text_page(columns: Columns, notes: Iterable[object], *, sections: Sequence[str] | None = None) -> str:
-    """A table with notes below it, as text."""
+    """Return a table with notes below it, as text."""
     return "\n".join([text_table(columns, sections=sections), "", *map(note_text, notes)])
 
 
@@ -79,7 +79,7 @@ def note_text(note: object, *, indent: str = "", width: int | None = None) -> st
 
 
 def within_screen(lines: str) -> str:
-    """The lines of a text, those that are wider than the screen broken."""
+    """Return the lines of a text, those that are wider than the screen broken."""
     width = _SCREEN.get().width
     if width is None:
         return lines
@@ -132,7 +132,7 @@ def text_table(columns: Columns, *, sections: Sequence[str] | None = None) -> st
 
 
 def _total(widths: Iterable[int]) -> int:
-    """How wide columns of these widths are, with two blanks between them."""
+    """Return how wide columns of these widths are, with two blanks between them."""
     each = list(widths)
     return sum(each) + 2 * (len(each) - 1)
 
@@ -204,7 +204,7 @@ def _break_line(line: str, width: int, pieces: re.Pattern[str] = _PIECE, *, inde
 
 
 def _coloured(part: str, verdict: object) -> str:
-    """A line of a verdict in the colour of the verdict, on a screen that has colours."""
+    """Return a line of a verdict in the colour of the verdict, on a screen that has colours."""
     if not part or not _SCREEN.get().colour:
         return part
     return f"\x1b[{verdict_colours(verdict).terminal}m{part}\x1b[0m"

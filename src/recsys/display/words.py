@@ -36,7 +36,7 @@ _TAILS_OF_TESTS = (
 
 
 def format_p(p: float, correction: str = "none") -> str:
-    """A p-value with its name, two digits.
+    """Return a p-value with its name, two digits.
 
     >>> format_p(0.0123, "holm"), format_p(3e-9, "holm")
     ('p_holm = 0.012', 'p_holm < 0.0001')
@@ -48,7 +48,7 @@ def format_p(p: float, correction: str = "none") -> str:
 
 
 def differing(n_differing: int, n: int, noun: str = "user") -> str:
-    """How many of all units differ.
+    """Return how many of all units differ.
 
     >>> differing(1, 40), differing(3, 1000), differing(0, 30)
     ('1 of 40 users differs', '3 of 1,000 users differ', 'none of 30 users differs')
@@ -58,7 +58,7 @@ def differing(n_differing: int, n: int, noun: str = "user") -> str:
 
 
 def missing_cases(missing: Mapping[str, tuple[int, Any]], n: int) -> str:
-    """How many of n cases each table lacks, and the first of them."""
+    """Return how many of n cases each table lacks, and the first of them."""
     parts = [f"{name} lacks {count} (first: {first!r})" for name, (count, first) in missing.items()]
     return f"of {n} cases, {', '.join(parts)}"
 
@@ -92,7 +92,7 @@ def _skewed(n_differing: int, n: int, *, too_few: bool) -> str:
 
 
 def _unseen(so: str | Sequence[str]) -> str:
-    """What follows; of an interval that allows for values not seen, which of its ends are open."""
+    """Return what follows; of an interval that allows for values not seen, which of its ends are open."""
     if isinstance(so, str):
         return so
     extremes = {"lower": "least", "upper": "greatest"}
@@ -109,7 +109,7 @@ def _uneven_weights(n_heavy: float, noun: str, so: str | Sequence[str]) -> str:
 
 
 def _heavy_tails(share: float, effective: float, n: int, noun: str, so: str | Sequence[str]) -> str:
-    """What heavy tails mean for a mean.
+    """Return what heavy tails mean for a mean.
 
     >>> _heavy_tails(0.52, 3.3, 206, "value", "…")[:80]
     'heavy tails: about 3 of 206 values make up the spread (the largest 52% of it), s'
@@ -141,7 +141,7 @@ def _no_random_sample(means: Mapping[str, tuple[float, float]]) -> str:
 
 
 def look_words(*, look: int, name: str, planned: int | str) -> str:
-    """Which look at a candidate a gate is."""
+    """Return which look at a candidate a gate is."""
     return f"this is look {look} at {name}, and the confidence is that of {planned}"
 
 
@@ -288,7 +288,7 @@ NOTES: dict[str, str | Callable[..., str]] = {
 
 
 def sentence(code: str, values: Mapping[str, Any]) -> str:
-    """The sentence of a note; of a code that is not in `NOTES` its value "text"."""
+    """Return the sentence of a note; of a code that is not in `NOTES` its value "text"."""
     words = NOTES.get(code, "{text}")
     if isinstance(values.get("so"), str):
         values = {**values, "so": _SO.get(values["so"], values["so"])}
@@ -296,7 +296,7 @@ def sentence(code: str, values: Mapping[str, Any]) -> str:
 
 
 def merged(notes: Iterable[Note], *, together: bool = False) -> list[str]:
-    """Each sentence once, after all subjects it is about.
+    """Return each sentence once, after all subjects it is about.
 
     Args:
         notes: in the order of the lines.
@@ -325,7 +325,7 @@ _VERDICTS = {
 
 
 def verdict_word(kind: str, numbers: Mapping[str, Any]) -> str:
-    """A verdict without its numbers, such as "no clear difference"."""
+    """Return a verdict without its numbers, such as "no clear difference"."""
     if kind in ("shown", "not_shown"):
         limit = numbers["limit"]
         claim = "better" if limit is None else f"no worse than {limit}"
@@ -335,7 +335,7 @@ def verdict_word(kind: str, numbers: Mapping[str, Any]) -> str:
 
 
 def verdict(kind: str, numbers: Mapping[str, Any]) -> str:
-    """The sentence of a verdict: its word and, where it has any, its numbers."""
+    """Return the sentence of a verdict: its word and, where it has any, its numbers."""
     word, n = verdict_word(kind, numbers), numbers.get("n_units")
     if kind == "identical":
         return f"{word}: {'the value is the same whichever is left out' if n is None else _equal_units(n)}"
@@ -352,7 +352,7 @@ def _equal_units(n: int) -> str:
 
 
 def _numbers(kind: str, numbers: Mapping[str, Any]) -> Iterator[str]:
-    """The numbers of a verdict on a difference."""
+    """Yield the numbers of a verdict on a difference."""
     yield _difference(*(numbers[name] for name in ("difference", "interval", "lift", "lift_interval")))
     if "effect" in numbers:
         name, value = numbers["effect"]

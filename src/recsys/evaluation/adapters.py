@@ -53,7 +53,7 @@ def from_implicit(users: Iterable[Any], items: Any, scores: Any = None, *, item_
 
 
 def from_lenskit(collection: Any) -> Any:
-    """The table of a LensKit ItemListCollection, which evaluate reads as lists or as truth."""
+    """Return the table of a LensKit ItemListCollection, which evaluate reads as lists or as truth."""
     return collection.to_df()
 
 

@@ -28,7 +28,7 @@ _UNKNOWN = frozenset({LISTS, SCORED})  # these do not say what users could be sh
 
 
 def case_keys(table: Interactions, *, graded: bool = False) -> Keys:
-    """One number per case that tells its items, and their grades, from others; 0 for none."""
+    """Return one number per case that tells its items, and their grades, from others; 0 for none."""
     used = np.unique(table.codes)
     of_item = np.zeros(len(table.items), dtype=np.uint64)
     of_item[used] = id_keys(Ids(table.items.values[used]), 0, purpose="truth")
@@ -120,7 +120,7 @@ class Asked:
 
     @classmethod
     def of(cls, run: EvaluationRun, partial: Partial) -> Asked:
-        """What was asked in an evaluation with this result."""
+        """Return what was asked in an evaluation with this result."""
         how, ranking, train = run.ranking_options, run.ranking, run.context.train
         facts: dict[str, Any] = {"candidates": run.candidates}
         if not isinstance(ranking, Lists):
@@ -144,12 +144,12 @@ class Asked:
 
     @classmethod
     def read(cls, facts: Mapping[str, Any]) -> Asked:
-        """What `to_dict` wrote."""
+        """Read what `to_dict` wrote."""
         read = {n: Content(**fact) if isinstance(fact, Mapping) else fact for n, fact in facts.items()}
         return cls(**cast("dict[str, Any]", read))
 
     def to_dict(self) -> dict[str, Any]:
-        """All that is known, as JSON values."""
+        """Return all that is known, as JSON values."""
         known = {name: fact for name, fact in vars(self).items() if fact is not None}
         return {n: fact._asdict() if isinstance(fact, Content) else fact for n, fact in known.items()}
 
@@ -198,7 +198,7 @@ class Difference(NamedTuple):
 
 
 def differences(first: Asked | None, second: Asked | None, names: tuple[str, str]) -> dict[str, Difference]:
-    """Where two questions differ, by part; what is not known does not differ.
+    """Return where two questions differ, by part; what is not known does not differ.
 
     Of other tests only the kinds are compared: candidates, train and seen of another night hold other rows.
     """

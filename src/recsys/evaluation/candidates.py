@@ -78,7 +78,7 @@ def count_candidates(
     autocast: Any = None,
     batch: int | None = None,
 ) -> CountedTruth:
-    """The rank of each positive: how many negatives score higher, and how many the same."""
+    """Return the rank of each positive: how many negatives score higher, and how many the same."""
     if isinstance(model, tuple) and len(model) == 2:
         return cases.judge_scores(*model, duplicates=duplicates)
     if isinstance(model, np.ndarray):
@@ -96,7 +96,7 @@ def count_candidates(
 def evaluate_counted(
     counted: CountedTruth, requests: Sequence[Request], conventions: Conventions
 ) -> Evaluation:
-    """Every request for counted ranks; warns of tied positives."""
+    """Evaluate every request for counted ranks; warns of tied positives."""
     tied = int(((counted.tied > 1) & (counted.above >= 0)).sum())
     if ties_matter(tied, len(counted.tied)):
         warn(
@@ -130,7 +130,7 @@ def evaluate_counted(
 
 
 def rank_metrics(k: Sequence[int], *, tied: bool) -> list[Request]:
-    """Every registered metric that depends on ranks only, at every cut-off if it has one.
+    """Return every registered metric that depends on ranks only, at every cut-off if it has one.
 
     The negatives were not judged, so metrics about judged items are left out: bpref would always be 1.
     """

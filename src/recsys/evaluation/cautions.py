@@ -115,7 +115,7 @@ class SampledUsers(NamedTuple):
 
     @classmethod
     def of(cls, users: Ids, *sides: Lists | Interactions) -> SampledUsers:
-        """The users' entries; an item that a list repeats is at its first place."""
+        """Return the users' entries; an item that a list repeats is at its first place."""
         from scipy.sparse import csr_matrix
 
         entries = [entries_of_cases(data, users) for data in sides]
@@ -140,12 +140,12 @@ class SampledUsers(NamedTuple):
 
 
 def _common(first: Any, second: Any) -> Any:
-    """The entries of the first that the second has, too."""
+    """Return the entries of the first that the second has, too."""
     return first.multiply(second != 0).tocsr()
 
 
 def _common_by_chance(first: Any, second: Any) -> float:
-    """How many there would be if each row of the first went to some other user."""
+    """Return how many there would be if each row of the first went to some other user."""
     return float(_per_item(first) @ _per_item(second)) / int(first.shape[0])
 
 
@@ -207,7 +207,7 @@ def silenced_codes(cautions: str | Iterable[str] | None) -> frozenset[str]:
 def find_cautions(
     about: str, evidence: Any, silenced: frozenset[str] = frozenset(), *, of_counts: bool = False
 ) -> tuple[Caution, ...]:
-    """What the rules say, in the order they are registered."""
+    """Return what the rules say, in the order they are registered."""
     found: dict[str, Caution] = {}
     for code, rule in CAUTIONS.load_plugins().items():
         of_lists = about == "evaluation" and rule.about == "lists" and not of_counts
@@ -222,7 +222,7 @@ def find_cautions(
 
 
 def _sentence_of(code: str, rule: CautionRule, evidence: Any) -> str | None:
-    """What a rule says; one of another package that fails is named in a warning and left out."""
+    """Return what a rule says; one of another package that fails is named in a warning and left out."""
     try:
         return rule.find(evidence)
     except (Exception, SystemExit) as error:
@@ -234,7 +234,7 @@ def _sentence_of(code: str, rule: CautionRule, evidence: Any) -> str | None:
 
 
 def unique_cautions(results: Iterable[Iterable[Caution]]) -> tuple[Caution, ...]:
-    """The cautions of several results, the first of each code."""
+    """Return the cautions of several results, the first of each code."""
     first: dict[str, Caution] = {}
     for cautions in results:
         for one in cautions:
@@ -247,7 +247,7 @@ def comparison_cautions(
     metrics: Iterable[str],
     silenced: frozenset[str] = frozenset(),
 ) -> tuple[Caution, ...]:
-    """The cautions about a comparison by some metrics, and those of its models, each sentence once."""
+    """Return the cautions about a comparison by some metrics, and those of its models, each sentence once."""
     models_of: dict[Caution, list[str]] = {}
     for name, evaluations in models.items():
         for one in unique_cautions(e.cautions for e in evaluations):
@@ -600,7 +600,7 @@ def worse_than_chance(sample: SampledUsers) -> str | None:
 
 
 def _at_the_ends(places: Array, length: int, parts: int) -> tuple[int, int]:
-    """How many places are in the last but one part of lists of this length, and in the last."""
+    """Return how many places are in the last but one part of lists of this length, and in the last."""
     size = max(length // parts, int(length > 1))
     late, both = (int(np.count_nonzero(places > length - n * size)) for n in (1, 2))
     return both - late, late
@@ -771,7 +771,7 @@ def catalogues_differ(compared: Compared) -> str | None:
 
 
 def _difference(compared: Compared, part: str) -> str | None:
-    """Where a part of the question of a model differs from that of the first one, run by run."""
+    """Return where a part of the question of a model differs from that of the first one, run by run."""
     first, *others = compared.models.items()
     for name, evaluations in others:
         for one, other in zip(first[1], evaluations, strict=False):
@@ -848,7 +848,7 @@ def lists_are_missing(compared: Compared) -> str | None:
 
 
 def are_pairs(data: Any, users: Array) -> bool:
-    """Whether most first members of the rows [user, item] are users and few of the row numbers are."""
+    """Return whether most first members of the rows [user, item] are users and few of the row numbers are."""
     if isinstance(data, np.ndarray):
         firsts = set(data[:, 0].tolist()) if data.ndim == 2 and data.shape[1] == 2 else set()
     else:
@@ -860,35 +860,35 @@ def are_pairs(data: Any, users: Array) -> bool:
 
 
 def _total(evaluations: Sequence[Evaluation], name: str) -> int:
-    """A count of all runs of a model."""
+    """Return a count of all runs of a model."""
     return sum(e.counts.get(name, 0) for e in evaluations)
 
 
 def _user_ids(data: Interactions | Lists) -> Array:
-    """The users that have at least one row."""
+    """Return the users that have at least one row."""
     return data.cases.values[data.sizes > 0]
 
 
 def _item_ids(data: Interactions | Lists) -> Array:
-    """The items that occur."""
+    """Return the items that occur."""
     occurs = np.zeros(len(data.items), dtype=bool)
     occurs[data.codes] = True
     return data.items.values[occurs]
 
 
 def _plain_name(name: str) -> str:
-    """A column's name without case, underscores and RecBole's type."""
+    """Return a column's name without case, underscores and RecBole's type."""
     return name.partition(":")[0].strip().lower().replace("_", "")
 
 
 def _column_names(data: Any) -> list[str]:
-    """All columns of the table that lists or truth came from."""
+    """Return all columns of the table that lists or truth came from."""
     read = data.notes.get("read", {}) if isinstance(data, Lists | Interactions) else {}
     return [n for role, n in read.items() if role.endswith("_column")] + list(read.get("unused", ()))
 
 
 def _are_plain(names: Sequence[str]) -> bool:
-    """Whether no name has blanks, letters that can be coded in several ways, or may be a float."""
+    """Return whether no name has blanks, letters that can be coded in several ways, or may be a float."""
     text = "".join(names)
     return text.isascii() and len(text.split(None, 1)) <= 1 and text == text.strip() and ".0" not in text
 
@@ -905,14 +905,14 @@ class _Truths(NamedTuple):
 
     @classmethod
     def of(cls, ids: Array, keys: Array | None) -> _Truths:
-        """Those that have truth; others are in no mean of relevant items."""
+        """Return those that have truth; others are in no mean of relevant items."""
         if keys is None:
             return cls(ids, np.zeros(len(ids), dtype=np.uint64))
         return cls(ids[keys != 0], keys[keys != 0])
 
     @classmethod
     def of_runs(cls, evaluations: Sequence[Evaluation]) -> _Truths:
-        """Those of all runs of a model; of a case in several, the last."""
+        """Return those of all runs of a model; of a case in several, the last."""
         runs = [cls.of(e.per_case.ids, e.truth_keys) for e in evaluations]
         if len(runs) == 1:
             return runs[0]
@@ -921,7 +921,7 @@ class _Truths(NamedTuple):
         return cls(known, keys[at])
 
     def compare(self, other: _Truths) -> tuple[int, ...]:
-        """How many cases each has and both have, and how many of these have another truth there."""
+        """Return how many cases each has and both have, and how many of these have another truth there."""
         at = Ids(other.ids).code_of(self.ids)
         here, there = self.keys[at >= 0], other.keys[at[at >= 0]]
         n_other = np.count_nonzero((here != there) & (here != 0) & (there != 0))

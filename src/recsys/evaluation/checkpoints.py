@@ -58,7 +58,7 @@ class Storage:
 
     @classmethod
     def of(cls, memory: Any, per_user: Any, checkpoint: Any) -> Storage:
-        """The keywords of evaluate as they were given."""
+        """Return the keywords of evaluate as they were given."""
         held_before = resident_bytes()
         folders = {"per_user": per_user, "checkpoint": checkpoint}
         for name, path in folders.items():
@@ -81,7 +81,7 @@ class Storage:
         return cls(parse_memory(memory), of_rows, of_pieces, held_before)
 
     def left(self, needed: int = _LEAST_MEMORY, what: str = "an evaluation beyond memory") -> int:
-        """The memory that the evaluation may still take; an error if that is less than it needs."""
+        """Return the memory that the evaluation may still take; an error if that is less than it needs."""
         grown = max(0, resident_bytes() - self.held_before)
         if self.memory < grown + needed:
             enough = format_memory(grown + needed)
@@ -95,7 +95,7 @@ class Storage:
 
 
 def resident_bytes() -> int:
-    """The memory that this process holds; 0 where the system does not say, which is not Linux."""
+    """Return the memory that this process holds; 0 where the system does not say, which is not Linux."""
     try:
         with Path("/proc/self/statm").open() as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -238,7 +238,7 @@ class PieceStore:
             write_text(self.folder / _PLAN, json.dumps(self.plan | {"sha256": fingerprint(self.plan)}))
 
     def has(self, number: int) -> bool:
-        """Whether a piece is done."""
+        """Return whether a piece is done."""
         return self.keeps and self._piece_file(number).exists()
 
     def _piece_file(self, number: int) -> Path:
@@ -283,7 +283,7 @@ class PieceStore:
         catalogue: Ids | None = None,
         whole: EvaluationRun | None = None,
     ) -> Evaluation:
-        """The result of all pieces; its values per user are in the folder that was asked for."""
+        """Return the result of all pieces; its values per user are in the folder that was asked for."""
         for number in range(n_pieces) if self.keeps else ():
             self._take_up(number)
         joined = join_pieces(self._pieces)

@@ -48,7 +48,7 @@ def digest(value: Any) -> str:
 
 
 def _files(path: str | os.PathLike[str]) -> list[Path]:
-    """The files that a path, a folder or a glob names; none if it is only text."""
+    """Return the files that a path, a folder or a glob names; none if it is only text."""
     place = Path(path)
     try:
         found = place.rglob("*") if place.is_dir() else map(Path, glob(str(path), recursive=True))  # noqa: PTH207
@@ -80,7 +80,7 @@ def _chunks(value: Any) -> Iterator[bytes]:
 
 
 def _parts(value: Any) -> Any:
-    """What a value is made of, as lists, arrays and plain values, in an order of its own."""
+    """Return what a value is made of, as lists, arrays and plain values, in an order of its own."""
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, Mapping):
@@ -109,7 +109,7 @@ def _parts(value: Any) -> Any:
 
 
 def _parts_of_function(value: Any) -> Any:
-    """The name and code of a function, and the values that it brings along."""
+    """Return the name and code of a function, and the values that it brings along."""
     if isinstance(value, functools.partial):
         return value.func, value.args, value.keywords
     name = f"{value.__module__}.{getattr(value, '__qualname__', type(value).__qualname__)}"

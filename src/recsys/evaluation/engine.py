@@ -66,7 +66,7 @@ _ORDERS_OF_A_METRIC = ("best", "worst")  # rules for ties under which every metr
 def measure(
     judged: RankedTruth, requests: Sequence[Request], conventions: Conventions, context: Context
 ) -> Partial:
-    """Every request for every case."""
+    """Evaluate every request for every case."""
     readings = Readings(judged, context)
     bound_requests: list[_BoundRequest] = []
     for request in requests:
@@ -161,13 +161,13 @@ class _Columns:
                     terms[rows] = np.where(out, np.nan, term)
 
     def _measure(self, bound: _BoundRequest, reading: Reading) -> tuple[Any, Float]:
-        """What the metric's function returns, and its column under the rules for cases."""
+        """Return what the metric's function returns, and its column under the rules for cases."""
         values = bound.request.metric.body(reading, bound.request.k, bound.rules, **bound.params)
         column = values.value if isinstance(values, Terms) else np.asarray(values)
         return values, apply_case_rules(bound.request, bound.rules, column, reading, self._judged)
 
     def _extreme(self, bound: _BoundRequest, reading: Reading) -> tuple[Any, Float]:
-        """The same of the best (worst) order of equal scores, case by case."""
+        """Return the same of the best (worst) order of equal scores, case by case."""
         from recsys.metrics import tie_orders
 
         orders = tie_orders.orders(reading, bound.request, bound.rules)
@@ -179,7 +179,7 @@ class _Columns:
 
 
 def value_without_truth(metric: Metric, no_truth: str) -> float:
-    """The value of a case without relevant items; a metric that has no worst value leaves it out."""
+    """Return the value of a case without relevant items; a metric that has no worst value leaves it out."""
     has_worst = metric.empty is None or not math.isnan(metric.empty)
     counts = no_truth in ("zero", "unjudged") and has_worst
     return 0.0 if counts else math.nan
@@ -188,7 +188,7 @@ def value_without_truth(metric: Metric, no_truth: str) -> float:
 def apply_case_rules(
     request: Request, rules: Conventions, values: Float, reading: Reading, judged: RankedTruth
 ) -> Float:
-    """The column with the rules for cases without truth or list applied, and its range checked."""
+    """Return the column with the rules for cases without truth or list applied, and its range checked."""
     metric = request.metric
     no_truth, no_list = reading.without_truth(metric.population), reading.without_list
     for mask, rule, what in (
@@ -247,7 +247,7 @@ def exposures(
     *,
     groups: Mapping[Any, Bool],
 ) -> dict[Any, dict[ExposureKey, Exposure]]:
-    """The exposure that catalogue metrics read, for each group of cases."""
+    """Return the exposure that catalogue metrics read, for each group of cases."""
     readings = Readings(judged, context)
     return {label: _exposures(readings, requests, conventions, mask) for label, mask in groups.items()}
 
@@ -321,7 +321,7 @@ class Readings:
         self._readings: dict[tuple[Any, ...], Reading] = {}
 
     def ranked(self, rules: Conventions) -> RankedTruth:
-        """The rankings, without unjudged items if the rules take them out."""
+        """Return the rankings, without unjudged items if the rules take them out."""
         if rules.judged_only == "no":
             return self._judged
         if self._of_judged is None:
@@ -340,7 +340,7 @@ class Readings:
         return self._readings[key]
 
     def of_cases(self, start: int, stop: int) -> Readings:
-        """The readings so far for a range of cases; they know the ranks and nothing of the lists."""
+        """Return the readings so far for a range of cases; they know the ranks and nothing of the lists."""
         part = Readings(self._judged, self._context)
         for key, reading in self._readings.items():
             _, relevant_from, duplicates, _ = key
@@ -349,7 +349,7 @@ class Readings:
         return part
 
     def any_of(self, relevant_from: float | None) -> Reading:
-        """A reading with this rule for relevance, or any reading."""
+        """Return a reading with this rule for relevance, or any reading."""
         readings = self._readings
         return next(
             (r for key, r in readings.items() if key[1] == relevant_from), next(iter(readings.values()))
@@ -357,20 +357,20 @@ class Readings:
 
 
 def combines(metric: Metric, rules: Conventions) -> bool:
-    """Whether the terms of a metric are averaged before they are combined."""
+    """Return whether the terms of a metric are averaged before they are combined."""
     rule = metric.combine_if
     return rule is not None and (rule == "always" or getattr(rules, rule[0]) == rule[1])
 
 
 def is_aggregated(partial: Partial, request: Request) -> bool:
-    """Whether the number is an aggregate of the values per case other than their mean."""
+    """Return whether the number is an aggregate of the values per case other than their mean."""
     name = str(request)
     combined = name in partial.terms or (name in partial.sums and "y" in partial.sums[name].moments)
     return request.aggregate is not None and request.summary is request.aggregate and not combined
 
 
 def _value_from_sums(partial: Partial, request: Request) -> float:
-    """The number of a metric whose rows were added up."""
+    """Return the number of a metric whose rows were added up."""
     from recsys.stats.sums import mean_from
 
     sums = partial.sums[str(request)]
@@ -390,7 +390,7 @@ def summarise(
     *,
     conventions: Conventions | None = None,
 ) -> dict[str, float]:
-    """One number per request, over all cases or those of a mask; NaN if no case is in the mean."""
+    """Return one number per request, over all cases or those of a mask; NaN if no case is in the mean."""
     out = {}
     for request in requests:
         name = str(request)
@@ -426,7 +426,7 @@ def summarise(
 
 
 def without_rows(partial: Partial, *, whole_users: bool = True) -> Partial:
-    """The same result with sums in place of its rows, which no longer grow with the number of cases.
+    """Return the same result with sums in place of its rows, which no longer grow with the number of cases.
 
     `whole_users`: whether no other part has cases of the same users.
     """
@@ -460,7 +460,7 @@ def _mean(values: Float, weights: Float | None, *, within: tuple[float, float] |
 
 
 def merge(parts: Sequence[Partial]) -> Partial:
-    """The result over the cases of all Partials; a case in two of them is an error."""
+    """Return the result over the cases of all Partials; a case in two of them is an error."""
     first = parts[0]
     metrics = [[*(p.sums if first.per_case is None else p.rows.columns), *p.exposure] for p in parts]
     for other in metrics:
@@ -490,7 +490,7 @@ def merge(parts: Sequence[Partial]) -> Partial:
 
 
 def _merge_rows(parts: Sequence[Partial]) -> tuple[PerCase, dict[str, tuple[Float, Float]]]:
-    """The rows of all parts in ascending order of ids, and the terms of metrics that have them."""
+    """Return the rows of all parts in ascending order of ids, and the terms of metrics that have them."""
     parts = [part for part in parts if len(part.rows)] or parts[:1]  # without rows, ids are of no kind
     first = parts[0]
     for part in parts[1:]:
@@ -533,7 +533,7 @@ def _merge_strata(parts: Sequence[Partial], catalogue: Catalogue | None) -> dict
 
 
 def ties_matter(tied: int, found: int) -> bool:
-    """Whether at least 1% of the judged items found share their score with an item of another grade.
+    """Return whether at least 1% of the judged items found share their score with an item of another grade.
 
     A value is made of the judged items found, and another order of equal scores moves only those that are
     tied: fewer than 1% of them can move a mean by about 1% at most. The count stays below the table.

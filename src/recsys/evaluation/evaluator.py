@@ -91,7 +91,7 @@ class Evaluator:
     def partial(
         self, lists: Any, truth: Any, *, seen: Any = None, eligible: Any = None
     ) -> tuple[Partial, EvaluationRun]:
-        """What `update` would add, without keeping it, and what was read for it."""
+        """Return what `update` would add, without keeping it, and what was read for it."""
         run = self.inputs.run_of(lists, truth, seen=seen, eligible=eligible, is_batch=True)
         if run.effective(self.conventions) != self.conventions:
             names = [str(r) for r in self.requests if "max_grade" in r.metric.conventions]
@@ -114,7 +114,7 @@ class Evaluator:
         return self
 
     def result(self) -> Evaluation:
-        """The evaluation of all users so far; equal to evaluating them at once."""
+        """Return the evaluation of all users so far; equal to evaluating them at once."""
         if not self._parts:
             raise InputError("nothing was evaluated yet.", hint="Call update(lists, truth) first.")
         self._parts = [_Batch.join(self._parts)]
@@ -170,7 +170,7 @@ class _Batch(NamedTuple):
 
 
 def _sorted_ids(parts: Sequence[Array]) -> Array:
-    """The ids of several sorted arrays, sorted."""
+    """Return the ids of several sorted arrays, sorted."""
     return parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts), kind="stable")
 
 

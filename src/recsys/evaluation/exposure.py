@@ -60,7 +60,7 @@ def count_exposure(reading: Reading, k: int | None, weight: str, *, only: Bool |
 
 
 def entry_weights(weight: str, place: Int, n_shown: Int) -> tuple[Int, float]:
-    """What each entry adds as a whole number of units, and the unit."""
+    """Return what each entry adds as a whole number of units, and the unit."""
     if weight == "none":
         return np.ones(len(place), dtype=np.int64), 1.0
     if weight == "list":
@@ -88,7 +88,7 @@ def _sum_pairs(items: Ids, pairs: Int, counts: Int, cases: Int, unit: float) -> 
 
 
 def add_exposures(parts: Sequence[Exposure]) -> Exposure:
-    """The exposure of the cases of all parts, added at once, in time proportional to their entries."""
+    """Return the exposure of the cases of all parts, added at once, in time proportional to their entries."""
     items, codes_by_part = _union_ids([part.items for part in parts])
     pairs = []
     for part, new_codes in zip(parts, codes_by_part, strict=True):
@@ -100,7 +100,7 @@ def add_exposures(parts: Sequence[Exposure]) -> Exposure:
 
 
 def _union_ids(parts: Sequence[Ids]) -> tuple[Ids, list[Codes | None]]:
-    """The union of the ids of all parts, and the new codes of each part (None: unchanged).
+    """Return the union of the ids of all parts, and the new codes of each part (None: unchanged).
 
     Halves are joined recursively, so an id is handled log2(parts) times.
     """
@@ -146,7 +146,7 @@ def resolve_catalogue(context: Context, known: Sequence[tuple[Ids, Array]]) -> C
 
 
 def union_catalogues(parts: Sequence[Catalogue]) -> Catalogue:
-    """The catalogue of all the parts."""
+    """Return the catalogue of all the parts."""
     first = parts[0]
     if first.how == "ids":
         return first
@@ -155,7 +155,7 @@ def union_catalogues(parts: Sequence[Catalogue]) -> Catalogue:
 
 
 def exposure_key(request: Request, rules: Conventions) -> ExposureKey:
-    """The exposure a catalogue metric reads: cut-off, weight of places, rules for ties and repeats."""
+    """Return the exposure a catalogue metric reads: cut-off, weight of places, rules for ties and repeats."""
     params = request.own_params
     weight = str(params.get("weight", request.metric.exposure))
     if "weight" in params:
@@ -169,7 +169,7 @@ def exposure_key(request: Request, rules: Conventions) -> ExposureKey:
 
 
 def catalogue_context(requests: Sequence[Request], context: Context) -> Context:
-    """The context catalogue metrics need for their summary: counts per item, not who had what."""
+    """Return the context catalogue metrics need for their summary: counts per item, not who had what."""
     needed = {need for r in requests if r.metric.kind == "catalogue" for need in r.metric.needs}
     if not needed & {"popularity", "items"}:
         return Context()
@@ -187,7 +187,7 @@ def catalogue_value(
     exposure: Float | None = None,
     n_cases: float | None = None,
 ) -> float:
-    """A catalogue metric, from the exposure of all cases; NaN if nothing was shown.
+    """Return a catalogue metric, from the exposure of all cases; NaN if nothing was shown.
 
     For intervals: from other exposure counts, in the order of the exposure's items, of other cases.
     """

@@ -51,7 +51,7 @@ def footnotes_of(
     n_users: int | None = None,
     catalogue: Catalogue | None = None,
 ) -> list[str]:
-    """What a reader must know to trust the numbers; `n_users` is set if users have several cases."""
+    """Return what a reader must know to trust the numbers; `n_users` is set if users have several cases."""
     if "rows" in counts:
         return _rating_footnotes(counts)
     n_cases = counts.get("cases", 0)
@@ -89,7 +89,7 @@ def footnotes_of(
 
 
 def _rating_footnotes(counts: Mapping[str, int]) -> list[str]:
-    """The footnotes of rating metrics, which have rows instead of lists, and no conventions."""
+    """Return the footnotes of rating metrics, which have rows instead of lists, and no conventions."""
     users = plural(counts.get("cases", 0), "user")
     lines = [f"{plural(counts['rows'], 'row')} of {users}"]
     lines += [plural(counts[n], words) for n, words in _RATING_COUNT_NOTES.items() if counts.get(n)]

@@ -52,7 +52,7 @@ class Groups:
     rest: str | None = None
 
     def masks(self, ids: Ids) -> dict[str, Bool]:
-        """Which of these ids belong to each group, groups in order."""
+        """Return which of these ids belong to each group, groups in order."""
         if len(self.ids):
             self.ids.same_kind(ids, what=self.of)
         at = self.ids.code_of(ids.values)
@@ -90,7 +90,7 @@ def with_strata(
     context: Context,
     by: By,
 ) -> Partial:
-    """The result with one stratum per group."""
+    """Return the result with one stratum per group."""
     groups = by if isinstance(by, Groups) else None
     strata = {}
     if groups is not None and groups.of == "item":
@@ -128,7 +128,7 @@ def with_strata(
 
 
 def groups_from_name(by: str, context: Context) -> Groups:
-    """The groups of a name: one built from train, or a column of users or items."""
+    """Return the groups of a name: one built from train, or a column of users or items."""
     name, bracket, inside = (part.strip() for part in by.partition("("))
     if name in _BUILT_IN_GROUPS:
         make, known, value = _BUILT_IN_GROUPS[name]
@@ -222,7 +222,7 @@ _BUILT_IN_GROUPS: dict[str, tuple[Callable[[Context, float], Groups], str, float
 
 
 def _column_labels(values: Array) -> Array:
-    """The labels of a column: its values, or quarters of a numeric column with many of them."""
+    """Return the labels of a column: its values, or quarters of a numeric column with many of them."""
     known = ~np.isnan(values * 1.0) if values.dtype.kind in "fiu" else None
     if known is not None and len(np.unique(values[known])) > _MAX_DISTINCT:
         out = np.full(len(values), None, dtype=object)
@@ -267,7 +267,7 @@ def _numeric_sort_key(label: str) -> tuple[float, str]:
 
 
 def masks_by_label(ids: Array, by: Mapping[Any, Any] | Callable[[Any], Any]) -> dict[Any, Bool]:
-    """Which cases belong to each group, groups in order."""
+    """Return which cases belong to each group, groups in order."""
     keyed = hasattr(by, "items") and hasattr(by, "__getitem__")
     if not keyed and not callable(by):
         raise came_as("by=", by, hint="Pass {user: group}, or a function of the user id.")
@@ -295,7 +295,7 @@ def ordered_labels(labels: Iterable[Any], by: By) -> list[Any]:
 
 
 def _is_label(label: Any) -> bool:
-    """Whether a group can be called so: a single value that can be a key."""
+    """Return whether a group can be called so: a single value that can be a key."""
     try:
         hash(label)
     except TypeError:
@@ -304,7 +304,7 @@ def _is_label(label: Any) -> bool:
 
 
 def _is_missing(label: Any) -> bool:
-    """Whether a label is None, NaN, NaT or pandas' NA, none of which equals itself."""
+    """Return whether a label is None, NaN, NaT or pandas' NA, none of which equals itself."""
     try:
         return label is None or bool(label != label)  # noqa: PLR0124
     except TypeError:  # pandas' NA has no truth value
@@ -312,7 +312,7 @@ def _is_missing(label: Any) -> bool:
 
 
 def masks_of(partial: Partial) -> dict[Any, Bool]:
-    """{group: which cases are in it}; for a group of items, the cases that have one of its items."""
+    """Return {group: which cases are in it}; for a group of items, the cases that have one of its items."""
     masks = {}
     for label, stratum in partial.strata.items():
         rows = stratum.partial.rows
@@ -360,7 +360,7 @@ class Gap(NamedTuple):
 
 
 def gap_of(values: Mapping[Any, float], better: str) -> Gap:
-    """The best and the worst of {group: value}; `better` is the direction of the metric.
+    """Return the best and the worst of {group: value}; `better` is the direction of the metric.
 
     If 0 is best, the gap is between distances from 0.
 
@@ -380,7 +380,7 @@ def gap_of(values: Mapping[Any, float], better: str) -> Gap:
 def with_interval(
     gap: Gap, rows: PerCase, name: str, groups: Mapping[Any, Bool], bounds: Range | None
 ) -> Gap:
-    """The gap with an interval of the difference of two means; without it if groups share users.
+    """Return the gap with an interval of the difference of two means; without it if groups share users.
 
     The means have their own intervals, which allow for values not seen; the reaches of the two towards each
     other add up in squares, and so do those away from each other. Their confidence is Tukey's for every pair

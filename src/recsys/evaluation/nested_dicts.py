@@ -99,7 +99,7 @@ def read_dicts(lists: Any, truth: Any, inputs: CommonInputs) -> DictEvaluation |
 
 
 def _reads_places(request: Request) -> bool:
-    """Whether a metric needs nothing but the places of the judged items."""
+    """Return whether a metric needs nothing but the places of the judged items."""
     return not request.metric.needs and request.metric.kind != "catalogue"
 
 
@@ -112,14 +112,14 @@ def _has_data(ranks: DictRanks) -> bool:
 
 
 def _covers(ranks: DictRanks, requests: Sequence[Request], rules: Conventions) -> bool:
-    """Whether the conventions ask for these places: among all items, and without negative grades."""
+    """Return whether the conventions ask for these places: among all items, and without negative grades."""
     if ranks.n_negative and (rules.negative_grades == "error" or any(r.metric.reads_pool for r in requests)):
         return False
     return all(each.judged_only == "no" for each in (rules, *(r.conventions(rules) for r in requests)))
 
 
 def _effective(ranks: DictRanks, requests: Sequence[Request], rules: Conventions) -> Conventions:
-    """The conventions with the highest grade of the truth."""
+    """Return the conventions with the highest grade of the truth."""
     graded = not ranks.lowest == ranks.highest == 1.0
     return with_highest_grade(rules, requests, lambda: ranks.highest) if graded else rules
 
@@ -224,7 +224,7 @@ class DictEvaluation:
         return self.inputs.run_of(lists, truth)
 
     def evaluate(self, conventions: Conventions, stop_when: float | StopWhen | None = None) -> Evaluation:
-        """The result, as `EvaluationRun.evaluate` gives it."""
+        """Return the result, as `EvaluationRun.evaluate` gives it."""
         ranks, requests = self.ranks, self.inputs.requests
         if stop_when is not None or not _covers(ranks, requests, conventions):
             return self.general.evaluate(conventions, stop_when)
@@ -247,7 +247,7 @@ class DictEvaluation:
 
 
 def _nested(names: Array, sizes: Int, items: list[str], numbers: Float) -> dict[str, dict[str, float]]:
-    """The entries of each case in a dict again."""
+    """Return the entries of each case in a dict again."""
     ends, values = np.cumsum(sizes).tolist(), numbers.tolist()
     starts = [0, *ends]
     return {

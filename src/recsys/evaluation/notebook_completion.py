@@ -26,7 +26,7 @@ def complete_in_notebooks() -> None:
 
 
 def _keywords(completer: Any) -> tuple[str, ...]:
-    """The keywords of the function whose call the cursor is in; none if it is not one of ours."""
+    """Return the keywords of the function whose call the cursor is in; none if it is not one of ours."""
     call = _OPEN_CALL.search(completer.text_until_cursor)
     if call is None:
         return ()

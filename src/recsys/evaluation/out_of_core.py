@@ -225,7 +225,7 @@ def _evaluate_model(
 
 
 def _question(options: EvaluationOptions, *, but: Sequence[str]) -> dict[str, Any]:
-    """The options that the result depends on, by name."""
+    """Return the options that the result depends on, by name."""
     return {
         name: value
         for name, value in vars(options).items()
@@ -288,7 +288,7 @@ class _Engine(NamedTuple):
         return self.connection.read_parquet(escaped, union_by_name=len(names) > 1, hive_partitioning=False)
 
     def query(self, text: str) -> Any:
-        """The rows of one SELECT, which may read local files and do nothing else.
+        """Return the rows of one SELECT, which may read local files and do nothing else.
 
         One thread reads them in their order, so that equal queries of equal files have equal rows.
         """
@@ -308,13 +308,13 @@ class _Engine(NamedTuple):
         return connection.sql(text)
 
     def keep(self, name: str, relation: Any) -> Any:
-        """The rows of a relation as they are now."""
+        """Return the rows of a relation as they are now."""
         file = self.spill / f"{name}.parquet"
         relation.write_parquet(str(file), compression="lz4")
         return self.scan([file])
 
     def read(self, path: Any, name: str, options: ReadOptions) -> tuple[Any, dict[str, str]]:
-        """The rows of files and which column has which role, as the readers of files find them."""
+        """Return the rows of files and which column has which role, as the readers of files find them."""
         source, kept = open_file(path), self.spill / f"{name}.parquet"
         entry = FORMATS.find(detect_format(source))
         if entry.read_blocks is None:
@@ -345,7 +345,7 @@ class _InputTable:
 
     @classmethod
     def open(cls, engine: _Engine, name: str, data: Any, options: EvaluationOptions) -> _InputTable:
-        """A path, a query, a relation or a table in memory."""
+        """Return a path, a query, a relation or a table in memory."""
         kind = "lists" if name == "lists" else "truth"
         asked = ReadOptions(kind, columns_for(name, options.columns), options.ids)
         is_path, is_query = isinstance(data, str | os.PathLike), _is_query(data)
@@ -391,21 +391,21 @@ class _InputTable:
         return any(self.type_of(role) == "VARCHAR" for role in _ID_ROLES if role in self.column_of)
 
     def count(self) -> int:
-        """The number of rows; an error if there are none, as in memory."""
+        """Return the number of rows; an error if there are none, as in memory."""
         n_rows = _n_rows(self.relation)
         if not n_rows:
             raise table_without_rows(self.name)
         return n_rows
 
     def content(self) -> list[str]:
-        """What tells its rows from others, in any order: their number and the sum of their hashes."""
+        """Return what tells its rows from others, in any order: their number and the sum of their hashes."""
         columns = ", ".join(map(_quoted, self.relation.columns))
         sums = self.relation.aggregate(f"count(*), sum(hash({columns})::hugeint)").fetchall()[0]
         return [*map(str, sums), *map(str, self.relation.types), *self.relation.columns]
 
 
 def _is_query(data: Any) -> bool:
-    """Whether a text is a query of DuckDB, and not the name of a file."""
+    """Return whether a text is a query of DuckDB, and not the name of a file."""
     words = data.split(None, 1) if isinstance(data, str) else []
     return bool(words) and words[0].lower() in _QUERIES and not os.path.exists(data)  # noqa: PTH110 - of any length
 
@@ -475,7 +475,7 @@ def _n_rows(relation: Any) -> int:
 
 
 def _is_whole(kind: str) -> bool:
-    """Whether a type of DuckDB is one of whole numbers."""
+    """Return whether a type of DuckDB is one of whole numbers."""
     return kind.removeprefix("U") in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 
 
@@ -560,11 +560,11 @@ class _Ranges:
         return sorted({known[place] for place in places if 0 < place < len(known)} - set(known[:1]))
 
     def _files(self, name: str, number: int) -> list[Path]:
-        """The files of a range that was written, none if it has no rows."""
+        """Return the files of a range that was written, none if it has no rows."""
         return sorted((self._store.folder / "ranges" / name / f"{_NUMBER}={number}").glob("*.parquet"))
 
     def read(self, number: int) -> dict[str, Any]:
-        """The rows of a range, by table, as Arrow tables."""
+        """Return the rows of a range, by table, as Arrow tables."""
         edges, folders = self._store.plan["edges"], self._store.plan["folders"]
         low, high = ([None, *edges][number], [*edges, None][number])
         rows = {}
@@ -593,7 +593,7 @@ def _literal(key: int | str) -> str:
 
 
 def _range_number(key: str, edges: Sequence[int | str], first: int = 0) -> str:
-    """The number of the range that a user is in: a tree of comparisons."""
+    """Return the number of the range that a user is in: a tree of comparisons."""
     if not edges:
         return str(first)
     middle = len(edges) // 2

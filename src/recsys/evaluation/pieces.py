@@ -54,14 +54,14 @@ class Remarks:
 
     @classmethod
     def of(cls, run: EvaluationRun, partial: Partial, conventions: Conventions) -> Remarks:
-        """Those of one piece."""
+        """Return those of one piece."""
         n = len(partial.rows)
         found = find_cautions("evaluation", Question(run, partial, conventions), run.silenced)
         cautions = {one.code: PieceCaution(one, n, n) for one in found}
         return cls(run.notes, cautions, run.ranges(conventions), Asked.of(run, partial))
 
     def join(self, other: Remarks) -> Remarks:
-        """Those of both: counts add up, anything else in the notes is that of the first."""
+        """Return those of both: counts add up, anything else in the notes is that of the first."""
         cautions = dict(self.cautions)
         for code, new in other.cautions.items():
             old = cautions.get(code, new._replace(n_users=0))
@@ -117,7 +117,7 @@ class PieceResult:
     def of(
         cls, run: EvaluationRun, partial: Partial, conventions: Conventions, *, whole_users: bool = True
     ) -> PieceResult:
-        """What a piece adds; `whole_users`: no other piece has cases of the same users."""
+        """Return what a piece adds; `whole_users`: no other piece has cases of the same users."""
         if any(request.conventions(conventions).ties == "given" for request in run.requests):
             _refuse_ties(run.ranking)
         lists = run.ranking if isinstance(run.ranking, Lists) else run.truth
@@ -132,7 +132,7 @@ class PieceResult:
         return cls(small, remarks, len(partial.rows), matched, (one, other))
 
     def to_bytes(self) -> bytes:
-        """The piece as compressed JSON."""
+        """Return the piece as compressed JSON."""
         document = {
             "partial": pack(self.partial),
             "notes": json_notes(self.remarks.notes),
@@ -148,7 +148,7 @@ class PieceResult:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> PieceResult:
-        """The piece that `to_bytes` wrote."""
+        """Return the piece that `to_bytes` wrote."""
         unpacking = zlib.decompressobj()
         text = unpacking.decompress(data, most_unpacked(len(data)))
         if not unpacking.eof:
@@ -221,7 +221,7 @@ def name_row(error: RecsysError, tables: Mapping[str, Any]) -> None:
 
 
 def join_pieces(pieces: Sequence[PieceResult]) -> PieceResult:
-    """What all the pieces add up to."""
+    """Return what all the pieces add up to."""
     sides = zip(*(piece.examples for piece in pieces), strict=True)
     lists, truth = (next((one for one in side if one is not None), None) for side in sides)
     return PieceResult(

@@ -171,11 +171,11 @@ class RatingRows:
         return cls(cases, case[order], actual[order], predicted[order])
 
     def per_user(self) -> Predictions:
-        """One group per user."""
+        """Return one group per user."""
         return Predictions(self.case, len(self.cases), self.actual, self.predicted)
 
     def pooled(self, mask: Bool | None = None) -> Predictions:
-        """One group of all rows, or of those of the users in a mask."""
+        """Return one group of all rows, or of those of the users in a mask."""
         keep: Any = slice(None) if mask is None else mask[self.case]
         actual, user = self.actual[keep], self.case[keep]
         return Predictions(np.zeros(len(actual), dtype=np.int64), 1, actual, self.predicted[keep], user)
@@ -229,7 +229,7 @@ class RatingEvaluation(Evaluation):
         return [r for r in self.requests if r.metric.kind == "derived" and str(r) not in terms]
 
     def values_by(self, masks: Mapping[Any, Array]) -> dict[Any, dict[str, float]]:
-        """{group: {metric: value}} of groups given as masks; pooled over the rows of each."""
+        """Return {group: {metric: value}} of groups given as masks; pooled over the rows of each."""
         return {label: self._summarise(mask) for label, mask in masks.items()}
 
     def _is_mean(self, request: Request) -> bool:
@@ -260,7 +260,7 @@ class RatingEvaluation(Evaluation):
         return Bounds(limits, caption=_CAPTION, parse=partial(Request.parse, find=lookup_rating))
 
     def merge(self, *others: Evaluation) -> Evaluation:
-        """The result over the users of all; equal to evaluating their rows at once."""
+        """Return the result over the users of all; equal to evaluating their rows at once."""
         if not all(isinstance(o, RatingEvaluation) for o in others):
             raise MergeError("a result of ratings merges with another one of ratings only.")
         parts = [self, *(o for o in others if isinstance(o, RatingEvaluation))]
@@ -334,7 +334,7 @@ def read_predictions(
 
 
 def rows_of_pairs(pairs_by_user: Mapping[Any, Any]) -> Rows:
-    """{user: [(predicted, actual), …]}, or n x 2 arrays, as rows in the same order."""
+    """Return {user: [(predicted, actual), …]}, or n x 2 arrays, as rows in the same order."""
     users = list(pairs_by_user)
     if not users:
         raise InputError("there are no predictions.", table="predictions", hint="Pass {user: [(p, r), …]}.")
@@ -411,7 +411,7 @@ def _join_tables(
 
 
 def _sorted_pairs(rows: Rows, cases: Ids, items: Ids) -> tuple[Array, Array]:
-    """(user, item) as one ascending number, and the row of each; a repeated pair is an error."""
+    """Return (user, item) as one ascending number, and the row of each; a repeated pair is an error."""
     case = cases.code_of(rows.cases.values)[rows.case]
     key = case * max(len(items), 1) + items.code_of(rows.items.values)[rows.item]
     order = np.argsort(key, kind="stable")

@@ -63,7 +63,7 @@ class MissingRows(NamedTuple):
 
 
 def document_of(result: Evaluation) -> dict[str, Any]:
-    """The numbers of a result, their hash, and the facts about the run."""
+    """Return the numbers of a result, their hash, and the facts about the run."""
     partial = result.partial
     numbers = {
         "schema": SCHEMA,
@@ -119,7 +119,7 @@ def write_result(
 def whole_document(
     result: Evaluation, *, groups: Mapping[Any, Array], run: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """All of a result; of one whose values per case lie in a folder, its sums."""
+    """Return all of a result; of one whose values per case lie in a folder, its sums."""
     document = {"format": FORMAT, **document_of(result)}
     document["run"] = {**document["run"], **_json_facts(run)}
     partial = replace(result.partial, per_case=None) if result.partial.sums else result.partial
@@ -215,7 +215,7 @@ def _read_document(
 
 
 def _check_notes(notes: Any) -> Any:
-    """The notes of a file, where those that footnotes read have their shape."""
+    """Return the notes of a file, where those that footnotes read have their shape."""
     for name in ("lists", "truth"):
         if not isinstance(read := notes.get(name, {}).get("read", {}), Mapping):
             raise TypeError(f"what was read of the {name} is {read!r}")
@@ -243,7 +243,7 @@ def _find_rows(document: Mapping[str, Any], place: Path) -> tuple[RowFolder | No
 
 
 def _path_from(file: str | os.PathLike[str], folder: Path) -> str:
-    """The path of a folder as seen from the folder of a file."""
+    """Return the path of a folder as seen from the folder of a file."""
     try:
         return Path(os.path.relpath(folder, Path(file).parent)).as_posix()
     except ValueError:  # another drive
@@ -266,7 +266,7 @@ def _json_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def json_notes(notes: Mapping[str, Any]) -> dict[str, Any]:
-    """The notes that a file can hold: JSON values, by name."""
+    """Return the notes that a file can hold: JSON values, by name."""
     out: dict[str, Any] = {}
     for name, value in notes.items():
         if isinstance(value, Mapping):
@@ -300,7 +300,7 @@ def run_facts() -> dict[str, Any]:
 
 
 def pack(value: Any) -> Any:
-    """A value made of arrays, dataclasses, mappings, tuples and scalars as a JSON value.
+    """Return a value made of arrays, dataclasses, mappings, tuples and scalars as a JSON value.
 
     >>> pack(np.array([1.0, 2.0]))["dtype"], pack({"a": (1, None)})
     ('<f8', {'map': [['a', {'tuple': [1, None]}]]})
@@ -339,7 +339,7 @@ def pack(value: Any) -> Any:
 
 
 def unpack(value: Any) -> Any:
-    """The value that was packed; anything else raises a FileError, and no code from the file runs.
+    """Return the value that was packed; anything else raises a FileError, and no code from the file runs.
 
     >>> unpack(pack({"a": (1, np.array([True, False]))}))
     {'a': (1, array([ True, False]))}
@@ -407,7 +407,7 @@ def _read_dataclass(value: dict[str, Any]) -> Any:
 
 
 def fingerprint(value: Any) -> str:
-    """The sha256 of a JSON value, independent of how it is written.
+    """Return the sha256 of a JSON value, independent of how it is written.
 
     >>> fingerprint({"a": 1, "b": 2}) == fingerprint({"b": 2, "a": 1})
     True

@@ -57,7 +57,7 @@ class Reported(Tabled):
         return self
 
     def _report_inputs(self) -> dict[str, Any]:
-        """What a report is made of, by the arguments of recsys.report.write_report."""
+        """Return what a report is made of, by the arguments of recsys.report.write_report."""
         return {"results": self._results}
 
     def report(self, path: str | os.PathLike[str], **options: Unpack[ReportOptions]) -> Path:
@@ -235,7 +235,7 @@ class Evaluation(Reported, Mapping[str, float]):
         return table.set_index(name) if kind == "pandas" else table
 
     def values_of(self, metric: str) -> Float:
-        """One metric's per-case values, in the order of `per_case.ids`."""
+        """Return one metric's per-case values, in the order of `per_case.ids`."""
         return self.per_case.columns[self._key(metric)]
 
     @cached_property
@@ -249,7 +249,7 @@ class Evaluation(Reported, Mapping[str, float]):
         return self.values_by(self.group_masks)
 
     def values_by(self, masks: Mapping[Any, Array]) -> dict[Any, dict[str, float]]:
-        """{group: {metric: value}} of groups given as masks, in the order of `per_case.ids`."""
+        """Return {group: {metric: value}} of groups given as masks, in the order of `per_case.ids`."""
         from recsys.evaluation.groups import values_by_group
 
         return values_by_group(self.partial, self.requests, self.conventions, masks)
@@ -276,7 +276,7 @@ class Evaluation(Reported, Mapping[str, float]):
         return {label: int(mask.sum()) for label, mask in self.group_masks.items()}
 
     def gaps(self) -> dict[str, Gap]:
-        """{metric: the best and the worst group, their difference and ratio} where `by=` was given.
+        """Return {metric: the best and the worst group, their difference and ratio} where `by=` was given.
 
         Between groups of users the difference of a mean has a 95% interval. As the data chose the two groups,
         it is simultaneous over every pair of all groups (`simultaneous_over`): among equal groups of any
@@ -299,7 +299,7 @@ class Evaluation(Reported, Mapping[str, float]):
         return gaps
 
     def _is_mean(self, request: Request) -> bool:
-        """Whether the number is a mean over cases, and higher or lower is better."""
+        """Return whether the number is a mean over cases, and higher or lower is better."""
         name, metric = str(request), request.metric
         is_mean = metric.kind != "catalogue" and name not in self.partial.terms and request.summary is None
         return is_mean and metric.better != "zero"
@@ -318,7 +318,7 @@ class Evaluation(Reported, Mapping[str, float]):
         return shown[exposure_key(request, request.conventions(self.conventions))]
 
     def exposure(self, metric: str) -> tuple[Float, Array]:
-        """How often each item was shown, by group of users: groups x items, and the item ids."""
+        """Return how often each item was shown, by group of users: groups x items, and the item ids."""
         exposure_counts = self._exposure_of(self._request(metric))
         return exposure_by_group(exposure_counts), exposure_counts.items.values
 
@@ -337,7 +337,7 @@ class Evaluation(Reported, Mapping[str, float]):
         n_resamples: int = 10_000,
         rng: Rng = 0,
     ) -> Intervals:
-        """Each value with its interval, as a mapping that prints; users are resampled.
+        """Return each value with its interval, as a mapping that prints; users are resampled.
 
         By default the interval of a mean within known bounds is Gaffke's, which allows for values that were
         not seen (Clopper and Pearson's of 0 and 1); without bounds it is that of t. It also replaces other
@@ -408,7 +408,7 @@ class Evaluation(Reported, Mapping[str, float]):
         return estimate(self.partial, request, self.conventions, bounds=bounds, **options)
 
     def bounds(self) -> Bounds:
-        """Each value with the best value any lists could reach, and the mean value of random rankings.
+        """Return each value with the best value any lists could reach, and the mean value of random rankings.
 
         Each limit says how it was obtained: exact, drawn (the mean of random rankings, with standard error)
         or found (lists that reach it were built; better ones are not excluded). Items that could not be shown
@@ -423,7 +423,7 @@ class Evaluation(Reported, Mapping[str, float]):
         return self._compute_bounds(self.overall)
 
     def merge(self, *others: Evaluation) -> Evaluation:
-        """The result over the cases of all results; equal to evaluating them at once."""
+        """Return the result over the cases of all results; equal to evaluating them at once."""
         for other in others:
             if not isinstance(other, Evaluation):
                 raise MergeError(
@@ -472,7 +472,7 @@ class Evaluation(Reported, Mapping[str, float]):
         return self._reevaluate is not None
 
     def under(self, conventions: Conventions | str | Mapping[str, Any]) -> Evaluation:
-        """The same lists and truth under other conventions."""
+        """Return the same lists and truth under other conventions."""
         if self._reevaluate is None:
             raise RecsysError(
                 "this result was merged or read from a file, so the lists behind it are gone.",
@@ -552,7 +552,7 @@ class Evaluation(Reported, Mapping[str, float]):
     def _write_files(
         self, folder: Path, prefix: str, *, per_user: bool, report: bool | str | os.PathLike[str]
     ) -> Iterator[Path]:
-        """The files that a tracker is to keep, written into a folder; a report may be there already."""
+        """Yield the files that a tracker is to keep, written into a folder; a report may be there already."""
         start = re.sub(r"[^\w.-]", "_", prefix)
         if per_user:
             from importlib.util import find_spec
@@ -567,7 +567,7 @@ class Evaluation(Reported, Mapping[str, float]):
             yield self.report(folder / f"{start}report.html") if isinstance(report, bool) else Path(report)
 
     def to_json(self, *, indent: int | None = 2) -> str:
-        """A document with a reproducible, hashed `result` and a `run` part with versions."""
+        """Return a document with a reproducible, hashed `result` and a `run` part with versions."""
         from recsys.evaluation.result_files import document_of
 
         return json.dumps(document_of(self), indent=indent, ensure_ascii=False)
@@ -597,7 +597,7 @@ class Evaluation(Reported, Mapping[str, float]):
         return {"cases" if name == "users" else name: cells for name, cells in self._columns().items()}
 
     def to_text(self, *, intervals: bool | None = False) -> str:
-        """The printed table, with groups under headings.
+        """Return the printed table, with groups under headings.
 
         Args:
             intervals: whether to add the 95% interval of each value; None: where that takes no time.
@@ -629,7 +629,7 @@ class Evaluation(Reported, Mapping[str, float]):
         return columns, notes, columns.pop("group", None)
 
     def _columns_with_intervals(self, *, intervals: bool | None) -> tuple[dict[str, list[Any]], list[object]]:
-        """The columns and the notes; with the intervals of the values of all users, see `to_text`."""
+        """Return the columns and the notes; with the intervals of the values of all users, see `to_text`."""
         from recsys.evaluation.uncertainty import Intervals, is_quick
         from recsys.stats.inference_results import notes_only
 
@@ -694,7 +694,7 @@ class Evaluation(Reported, Mapping[str, float]):
         return int(inside.sum())
 
     def __getstate__(self) -> dict[str, Any]:
-        """The state for another process: everything except the access to the lists."""
+        """Return the state for another process: everything except the access to the lists."""
         names = ("cautions", "truth_keys", "asked", "ranges")
         known = {f"_{name}": getattr(self, name) for name in names}
         return {**self.__dict__, **known, "_reevaluate": None, "_compute_bounds": None}
@@ -719,7 +719,7 @@ class Evaluation(Reported, Mapping[str, float]):
         return [*self._aggregate_note(), *notes, *self.cautions]
 
     def _aggregate_note(self) -> list[str]:
-        """What the values are, where they are not means over cases."""
+        """Return what the values are, where they are not means over cases."""
         if self.aggregate is None:
             return []
         others = [str(r) for r in self.requests if not is_aggregated(self.partial, r)]
@@ -748,7 +748,7 @@ class Evaluation(Reported, Mapping[str, float]):
 
 
 def plain_name(name: str) -> str:
-    """A metric's name in characters that every tracker accepts.
+    """Return a metric's name in characters that every tracker accepts.
 
     >>> plain_name("ndcg(gain=exp2)@10")
     'ndcg.gain-exp2_at_10'
@@ -760,7 +760,7 @@ def plain_name(name: str) -> str:
 
 
 def evaluation_of(result: Any) -> Any:
-    """The evaluation itself: of a path where one was saved, or of results that carry theirs."""
+    """Return the evaluation itself: of a path where one was saved, or of results that carry theirs."""
     if isinstance(result, str | os.PathLike):
         return load(result)
     return result if isinstance(result, Evaluation) else getattr(result, "evaluation", result)

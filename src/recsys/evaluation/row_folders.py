@@ -206,7 +206,7 @@ class RowWriter:
         self._pieces.append(piece)
 
     def _manifest(self) -> dict[str, Any]:
-        """What the pieces so far are."""
+        """Return what the pieces so far are."""
         if self._columns is None:
             raise InputError("no piece was written, so the columns are not known.")
         pieces = sorted(self._pieces, key=lambda piece: piece.first)  # type: ignore[arg-type, return-value]
@@ -222,7 +222,7 @@ class RowWriter:
         }
 
     def preview(self) -> RowFolder:
-        """The rows so far, which can be read until `close`."""
+        """Return the rows so far, which can be read until `close`."""
         return RowFolder(self.path, self._manifest())
 
     def close(self, manifest: Mapping[str, Any]) -> RowFolder:
@@ -337,7 +337,7 @@ class RowFolder:
         return tuple(column.name for column in self.columns if column.role == "metric")
 
     def _selected(self, metrics: Iterable[str] | None) -> list[str]:
-        """The columns of some metrics, with the ids and all else that belongs to the rows."""
+        """Return the columns of some metrics, with the ids and all else that belongs to the rows."""
         wanted = set(self.names if metrics is None else metrics)
         if unknown := sorted(wanted.difference(self.names)):
             raise ColumnError(
@@ -385,12 +385,12 @@ class RowFolder:
         return order
 
     def _read_role(self, role: str) -> Array | None:
-        """The column that has this role."""
+        """Return the column that has this role."""
         name = next((column.name for column in self.columns if column.role == role), None)
         return None if name is None else self._read(name)
 
     def _read(self, name: str) -> Array:
-        """One column of all pieces, in ascending order of ids."""
+        """Return one column of all pieces, in ascending order of ids."""
         values = self._ids if name == self.columns[0].name else self._read_pieces(name)
         return values[self._order]
 
@@ -404,7 +404,7 @@ class RowFolder:
         return out
 
     def pieces(self, columns: Iterable[str] | None = None, *, rows: int = ROWS_AT_ONCE) -> Iterator[Piece]:
-        """The rows, at most `rows` at a time, in the order of the files; within a file ids ascend."""
+        """Yield the rows, at most `rows` at a time, in the order of the files; within a file ids ascend."""
         names = self._selected(columns)
         for batch in self._all_batches(names, rows):
             yield self._piece(batch, names)
@@ -412,7 +412,7 @@ class RowFolder:
     def ascending_pieces(
         self, columns: Iterable[str] | None = None, *, rows: int = ROWS_AT_ONCE
     ) -> Iterator[Piece]:
-        """The rows in ascending order of ids over all pieces, at most `rows` at a time.
+        """Yield the rows in ascending order of ids over all pieces, at most `rows` at a time.
 
         Pieces that share a range are brought into order first: beyond half a million rows in a temporary
         folder, which takes about as much space as the columns would in memory.
@@ -426,7 +426,7 @@ class RowFolder:
             yield piece
 
     def no_rows(self, columns: Iterable[str] | None = None) -> Piece:
-        """A piece without rows."""
+        """Return a piece without rows."""
         arrow, _ = _import_arrow()
         types, names = _arrow_types(arrow), self._selected(columns)
         cells = {c.name: arrow.array([], type=types[c.kind]) for c in self.columns if c.name in names}
@@ -468,7 +468,7 @@ class RowFolder:
             raise read_error(str(self.path), error) from error
 
     def _check_ascending(self, ids: Array, previous: Any = None) -> None:
-        """An error if an id is not above the one before it."""
+        """Raise an error if an id is not above the one before it."""
         wrong = np.flatnonzero(ids[1:] <= ids[:-1]) + 1
         if previous is not None and ids[0] <= previous:
             wrong = np.append(0, wrong)
@@ -618,7 +618,7 @@ def _write_manifest(folder: Path, document: Mapping[str, Any]) -> None:
 
 
 def _refuse_foreign_folder(target: Path) -> None:
-    """An error if something is there that is neither an empty folder nor an earlier result."""
+    """Raise an error if something is there that is neither an empty folder nor an earlier result."""
     if target.is_symlink():
         raise FileError(f"{target} is a symbolic link.", hint="Name the folder it points to.")
     if not target.exists():
@@ -680,11 +680,11 @@ def _describe(columns: Sequence[Column]) -> str:
 
 
 def _are_ranges(pieces: Sequence[WrittenPiece]) -> bool:
-    """Whether each piece begins after the one before it has ended."""
+    """Return whether each piece begins after the one before it has ended."""
     return all(a.last < b.first for a, b in pairwise(pieces))  # type: ignore[operator]
 
 
 def _hash_pieces(columns: Sequence[Column], pieces: Sequence[WrittenPiece]) -> str:
-    """The hash of the content of all pieces."""
+    """Return the hash of the content of all pieces."""
     n_rows = sum(piece.rows for piece in pieces)
     return hash_table(columns, n_rows, add_hashes([piece.content for piece in pieces]))

@@ -24,7 +24,7 @@ _FIRST_BYTES = np.array([256**n - 1 for n in range(9)], dtype=np.uint64)
 
 
 def hash_rows(batch: Any, columns: Sequence[tuple[str, str]]) -> str:
-    """The sums of the two hashes of each row of an Arrow batch, as hexadecimal text.
+    """Return the sums of the two hashes of each row of an Arrow batch, as hexadecimal text.
 
     Columns are given as (name, kind), where the kind is "int", "str", "float" or "key". They are hashed in
     the order of their names. All NaN are one; 0.0 and -0.0 are two.
@@ -48,7 +48,7 @@ def hash_rows(batch: Any, columns: Sequence[tuple[str, str]]) -> str:
 
 
 def add_hashes(hashes: Sequence[str]) -> str:
-    """The hash of several pieces together, from those of each.
+    """Return the hash of several pieces together, from those of each.
 
     >>> add_hashes(["0000000000000001" * 2, "ffffffffffffffff" * 2])
     '00000000000000000000000000000000'
@@ -60,7 +60,7 @@ def add_hashes(hashes: Sequence[str]) -> str:
 
 
 def hash_table(columns: Sequence[tuple[str, ...]], n_rows: int, rows: str) -> str:
-    """The SHA-256 of the columns in any order, the number of rows and their hash."""
+    """Return the SHA-256 of the columns in any order, the number of rows and their hash."""
     described = json.dumps([sorted(columns), n_rows, rows], ensure_ascii=False)
     return hashlib.sha256(described.encode()).hexdigest()
 

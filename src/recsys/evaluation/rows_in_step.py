@@ -13,7 +13,7 @@ from recsys.evaluation.row_folders import ROWS_AT_ONCE, Piece, RowFolder
 def rows_in_step(
     folders: Mapping[str, RowFolder], metrics: Sequence[str] | None = None, *, rows: int = ROWS_AT_ONCE
 ) -> Iterator[dict[str, Piece]]:
-    """The rows of each folder in one range of ids after the other, in ascending order.
+    """Yield the rows of each folder in one range of ids after the other, in ascending order.
 
     A folder that has no rows in a range has a piece without rows there. At most `rows` rows of each folder
     are held at a time.

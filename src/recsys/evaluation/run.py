@@ -105,7 +105,7 @@ class EvaluationRun:
         return CommonInputs(metrics, options).run_of(lists, truth)
 
     def evaluate(self, conventions: Conventions, stop_when: float | StopWhen | None = None) -> Evaluation:
-        """The result, over all cases or over as many as `stop_when` needs."""
+        """Return the result, over all cases or over as many as `stop_when` needs."""
         effective = self.effective(conventions)
         notes = self.notes
         if stop_when is None:
@@ -130,14 +130,14 @@ class EvaluationRun:
         )
 
     def effective(self, conventions: Conventions) -> Conventions:
-        """The conventions with the highest grade of the truth."""
+        """Return the conventions with the highest grade of the truth."""
         grades = self.truth.grades
         if grades is None or not len(grades):
             return conventions
         return with_highest_grade(conventions, self.requests, lambda: float(grades.max()))
 
     def cautions(self, partial: Partial, conventions: Conventions) -> tuple[Caution, ...]:
-        """Where the result may answer another question than the one that was meant."""
+        """Return where the result may answer another question than the one that was meant."""
         from recsys.evaluation.cautions import Question, find_cautions
 
         question = Question(self, partial, conventions)
@@ -147,12 +147,12 @@ class EvaluationRun:
         )
 
     def truth_keys(self, partial: Partial) -> Array:
-        """One number per case of the result that tells its relevant items and grades from others."""
+        """Return one number per case of the result that tells its relevant items and grades from others."""
         of_case = np.append(case_keys(self.truth, graded=True), np.uint64(0))  # 0 for cases without truth
         return of_case[self.truth.cases.code_of(partial.rows.ids)]
 
     def ranges(self, conventions: Conventions) -> dict[str, tuple[float, float]]:
-        """The least and the greatest value that each metric can have for one case of this data."""
+        """Return the least and the greatest value that each metric can have for one case of this data."""
         ranking, largest = self.ranking, 1.0
         if self.item_weights is not None:
             largest = 0.0
@@ -193,7 +193,7 @@ class EvaluationRun:
         return notes
 
     def partial(self, conventions: Conventions) -> Partial:
-        """Every request for every case of the lists and the truth, by group if `by` is set."""
+        """Evaluate every request for every case of the lists and the truth, by group if `by` is set."""
         judged, context = self.rank_truth(conventions)
         partial = measure(judged, self.requests, conventions, context)
         if self.by is not None:
@@ -205,7 +205,7 @@ class EvaluationRun:
         return with_undecided(partial, judged, conventions)
 
     def rank_truth(self, conventions: Conventions) -> tuple[RankedTruth, Context]:
-        """The places of the judged items, and the context of the metrics."""
+        """Return the places of the judged items, and the context of the metrics."""
         ranking, how = self.ranking, self.ranking_options
         catalogue = self.catalogue if isinstance(ranking, Lists) else ranking.catalogue
         truth, counts = apply_truth_rules(self.truth, catalogue, how.seen, conventions)
@@ -263,7 +263,7 @@ class EvaluationRun:
         return bounds_of(judged, self.requests, values, rules=conventions, context=context, seen=seen)
 
     def of_cases(self, cases: Ids) -> EvaluationRun:
-        """The same evaluation of some cases only."""
+        """Return the same evaluation of some cases only."""
         from recsys.evaluation.stopping import restrict_to_cases
 
         ranking = self.ranking
@@ -278,7 +278,7 @@ class EvaluationRun:
     def steps(
         self, conventions: Conventions, stop: StopWhen, *, with_truth: bool = False
     ) -> SteppedEvaluation:
-        """The same evaluation, to be taken block by block of all cases, or of those with truth."""
+        """Return the same evaluation, to be taken block by block of all cases, or of those with truth."""
         from recsys.evaluation.stopping import SteppedEvaluation
 
         cases, users, weights = self.truth.cases, self.truth.clusters, None
@@ -409,7 +409,7 @@ class CommonInputs:
         eligible: Any = None,
         is_batch: bool = False,
     ) -> EvaluationRun:
-        """The evaluation of these users; those of a batch may be without rows, and on different sides.
+        """Return the evaluation of these users; those of a batch may be without rows, and on different sides.
 
         `seen` and `eligible` are of these users alone, where they were not given for all.
         """
@@ -484,7 +484,7 @@ class CommonInputs:
         )
 
     def _of_users(self, name: str, data: Any) -> Interactions | None:
-        """What was given for all users, or with some of them."""
+        """Return what was given for all users, or with some of them."""
         for_all: Interactions | None = getattr(self, name)
         if data is None:
             return for_all
@@ -553,7 +553,7 @@ def _check_id_kind(data: _Data, table: str, ids: IdKind | None) -> _Data:
 
 
 def _is_data(lists: Any) -> bool:
-    """Whether it is a container or a table, which may have a column of any name."""
+    """Return whether it is a container or a table, which may have a column of any name."""
     return isinstance(lists, np.ndarray | dict | list | tuple) or hasattr(lists, "__dataframe__")
 
 
@@ -565,7 +565,7 @@ def load_interactions(
     ids: IdKind | None = None,
     allow_empty: bool = False,
 ) -> Interactions:
-    """The items each user had; `table` is the name in errors and in `columns`."""
+    """Return the items each user had; `table` is the name in errors and in `columns`."""
     if isinstance(data, str | Path):
         from recsys.inputs.files import read_file
 
@@ -611,13 +611,13 @@ def highest_of(low: float | None, high: float | None) -> float | None:
 
 
 def columns_for(table: str, columns: Any) -> Any:
-    """The column names of one table, if each table has its own."""
+    """Return the column names of one table, if each table has its own."""
     per_table = isinstance(columns, Mapping) and any(isinstance(v, Mapping) for v in columns.values())
     return columns.get(table) if per_table else columns
 
 
 def list_length(requests: Sequence[Request], ranked: Lists | Source) -> int:
-    """The length the lists must have for the metrics about the items shown."""
+    """Return the length the lists must have for the metrics about the items shown."""
     longest = largest_k(r for r in requests if "lists" in r.metric.needs)
     if longest is not None:
         return longest
@@ -625,14 +625,14 @@ def list_length(requests: Sequence[Request], ranked: Lists | Source) -> int:
 
 
 def exclude_items(items: Iterable[Any] | None) -> Iterable[Any] | None:
-    """The items of `exclude`, checked; a list where they can be read only once."""
+    """Return the items of `exclude`, checked; a list where they can be read only once."""
     if items is not None:
         check_ids(items, "exclude", "item ids")
     return list(items) if isinstance(items, Iterator) else items  # they are read several times
 
 
 def parse_catalogue(catalogue: int | Iterable[Any] | None) -> tuple[Ids | None, int | None]:
-    """The ids of a catalogue and their number, or the number alone."""
+    """Return the ids of a catalogue and their number, or the number alone."""
     if catalogue is None or isinstance(catalogue, int | np.integer):
         return None, check_n_items(catalogue)
     check_ids(catalogue, "catalogue", "all item ids, or their number")
@@ -695,7 +695,7 @@ def pooled_pairs(judged: RankedTruth, negatives: Interactions) -> Int:
 
 
 def with_undecided(partial: Partial, judged: RankedTruth, conventions: Conventions) -> Partial:
-    """The result with the number of judged items whose place depends on the order of equal scores."""
+    """Return the result with the number of judged items whose place depends on the order of equal scores."""
     _, undecided = (judged.of_judged() if conventions.judged_only == "yes" else judged).n_undecided()
     if not undecided:
         return partial

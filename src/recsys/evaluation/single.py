@@ -94,7 +94,7 @@ def score_list(
 def _without_unjudged(
     listed: list[Any], grades: Mapping[Any, Any], rules: Conventions
 ) -> tuple[list[Any], Mapping[Any, float], Mapping[Any, float]]:
-    """The list as the rule for unjudged items leaves it; all grades, and those that are judgements."""
+    """Return the list as the rule for unjudged items leaves it; all grades, and those that are judgements."""
     all_grades = grades
     if rules.negative_grades == "unjudged":
         grades = {i: g for i, g in grades.items() if not (isinstance(g, int | float | np.number) and g < 0)}
@@ -110,7 +110,7 @@ def _read_list(recommended: Any) -> list[Any]:
 
 
 def _read_relevant(relevant: Any) -> Mapping[Any, float]:
-    """The relevant items and their grades; 1 if there are none."""
+    """Return the relevant items and their grades; 1 if there are none."""
     if isinstance(relevant, Mapping):
         return relevant
     ids = _id_list(relevant, "relevant items")

@@ -92,7 +92,7 @@ class StopWhen:
 
     @classmethod
     def of(cls, value: Any) -> StopWhen:
-        """A StopWhen, or the half-width alone."""
+        """Return a StopWhen, or the half-width alone."""
         if isinstance(value, cls):
             return value
         if not isinstance(value, bool) and isinstance(value, Real):
@@ -107,24 +107,24 @@ class StopWhen:
         )
 
     def named(self) -> list[str] | None:
-        """The metrics it names, in full; None for all that can be watched."""
+        """Return the metrics it names, in full; None for all that can be watched."""
         names = list(self.metrics or [])
         for option in (self.half_width, self.threshold):
             names += list(option) if isinstance(option, Mapping) and not self.metrics else []
         return [str(Request.parse(name)) for name in dict.fromkeys(names)] or None
 
     def width_of(self, metric: str) -> float | None:
-        """The half-width required of this metric."""
+        """Return the half-width required of this metric."""
         if not isinstance(self.half_width, Mapping):
             return self.half_width
         return {str(Request.parse(n)): w for n, w in self.half_width.items()}.get(metric)
 
     def threshold_of(self, metric: str) -> float | None:
-        """The value that the interval of this metric must exclude."""
+        """Return the value that the interval of this metric must exclude."""
         return {str(Request.parse(n)): v for n, v in (self.threshold or {}).items()}.get(metric)
 
     def enough(self, metric: str, interval: Interval) -> bool:
-        """Whether the interval answers the question about this metric."""
+        """Return whether the interval answers the question about this metric."""
         width, threshold = self.width_of(metric), self.threshold_of(metric)
         narrow = width is None or interval.high - interval.low <= 2.0 * width
         if self.against is not None:
@@ -181,13 +181,13 @@ class SteppedEvaluation:
         return True
 
     def merged(self) -> Partial:
-        """What all blocks so far add up to; warns of their ties."""
+        """Return what all blocks so far add up to; warns of their ties."""
         partial = merge(self.parts)
         warn_of_ties(partial.counts, self.conventions)
         return partial
 
     def latest(self, metric: str) -> Float:
-        """The values of the latest block, in its order."""
+        """Return the values of the latest block, in its order."""
         return values_in_order(self.parts[-1], metric, self.block)
 
     def by_user(self, values: Float) -> tuple[Float, Float]:
@@ -220,7 +220,7 @@ def restrict_to_cases(data: Data, cases: Ids) -> Data:
 
 
 def watched_metrics(models: Sequence[SteppedEvaluation], stop: StopWhen) -> tuple[list[str], list[str]]:
-    """The metrics to watch, and the means over users that cannot be, because a model's have no range.
+    """Return the metrics to watch, and the means over users that cannot be, because a model's have no range.
 
     Every model has evaluated its first block.
     """
@@ -256,7 +256,7 @@ def describe_users(about: str, n_users: int) -> str:
 
 
 def format_unlimited(metrics: Sequence[str]) -> list[str]:
-    """The line about metrics that are not watched; none if there are no such metrics."""
+    """Return the line about metrics that are not watched; none if there are no such metrics."""
     return [f"not watched, as nothing limits the value of one user: {', '.join(metrics)}"] if metrics else []
 
 
@@ -300,7 +300,7 @@ def evaluate_until(
 
 
 def _comparable_partial(against: Any, steps: SteppedEvaluation) -> Partial:
-    """The other result, checked to be comparable with this evaluation."""
+    """Return the other result, checked to be comparable with this evaluation."""
     check_same_decisions(
         steps.requests,
         ("this evaluation", steps.conventions),
@@ -319,7 +319,7 @@ def _comparable_partial(against: Any, steps: SteppedEvaluation) -> Partial:
 
 
 def _range_of_result(result: Any, metric: str) -> Bounds:
-    """The range of a metric of a result that is there; where it is not known, that of its values."""
+    """Return the range of a metric of a result that is there; where it is not known, that of its values."""
     ends: Bounds = result.ranges[metric]
     if np.isfinite(ends).all():
         return ends
@@ -328,12 +328,12 @@ def _range_of_result(result: Any, metric: str) -> Bounds:
 
 
 def difference_bounds(one: Bounds, other: Bounds) -> Bounds:
-    """The bounds of a value of the first range minus one of the second."""
+    """Return the bounds of a value of the first range minus one of the second."""
     return one[0] - other[1], one[1] - other[0]
 
 
 def values_in_order(part: Partial, name: str, block: Array) -> Float:
-    """A metric's values in the order of the block; cases missing from the result count as excluded.
+    """Return a metric's values in the order of the block; cases missing from the result count as excluded.
 
     The order matters: within a block, too, each bet is placed before its value is seen.
     """
@@ -350,7 +350,7 @@ def _stop_note(
     other: Partial | None,
     unlimited: Sequence[str],
 ) -> dict[str, Any]:
-    """The note about stopping that a result carries: JSON values, so that it can be saved.
+    """Return the note about stopping that a result carries: JSON values, so that it can be saved.
 
     Against another result, each difference has a verdict: better, worse or not settled.
     """

@@ -38,13 +38,13 @@ def needs_jackknife(request: Request) -> bool:
 
 
 def is_quick(request: Request) -> bool:
-    """Whether its interval takes milliseconds: a mean over cases, or a count of the items shown."""
+    """Return whether its interval takes milliseconds: a mean over cases, or a count of the items shown."""
     metric = request.metric
     return not needs_jackknife(request) or bool(metric.counts_items and metric.which_items is None)
 
 
 def mean_column(partial: Partial, request: Request) -> Float:
-    """One value per case, whose mean is the reported number."""
+    """Return one value per case, whose mean is the reported number."""
     name = str(request)
     if name not in partial.terms:
         return partial.rows.columns[name]
@@ -58,7 +58,7 @@ def mean_column(partial: Partial, request: Request) -> Float:
 
 
 def group_jackknife(partial: Partial, request: Request, conventions: Conventions) -> Jackknife:
-    """The number without each of 64 groups of users, by hash of their ids."""
+    """Return the number without each of 64 groups of users, by hash of their ids."""
     summary = request.metric.summary
     if summary is not None:
         rows = partial.rows
@@ -108,12 +108,12 @@ def group_jackknife(partial: Partial, request: Request, conventions: Conventions
 
 
 def _items_per_case(exposure: Exposure) -> float:
-    """How many items a case is shown on average, at least one."""
+    """Return how many items a case is shown on average, at least one."""
     return max(float(exposure.counts.sum()) * exposure.unit / max(float(exposure.cases.sum()), 1.0), 1.0)
 
 
 def mask_jackknife(users: Array, inside: Bool, value_of: Callable[[Bool], float]) -> Jackknife:
-    """A number that is a function of which cases count, without each of 64 groups of users."""
+    """Return a number that is a function of which cases count, without each of 64 groups of users."""
     group = groups_of(users, N_GROUPS)
 
     def without(groups: Int) -> float:
@@ -131,7 +131,7 @@ class _ExposureWithout:
         self.inside = np.ones(len(exposure.cases), dtype=bool)
 
     def without(self, groups: Int) -> Float:
-        """The exposure per item without these groups; counts are whole units, so updates are exact."""
+        """Return the exposure per item without these groups; counts are whole units, so updates are exact."""
         included = np.ones(len(self.inside), dtype=bool)
         included[groups] = False
         exposure = self.exposure
@@ -198,7 +198,7 @@ def estimate(
     rng: Rng = 0,
     bounds: tuple[float, float] | None = None,
 ) -> Estimate:
-    """The value with its standard error and interval, clipped to the range of the metric.
+    """Return the value with its standard error and interval, clipped to the range of the metric.
 
     `bounds` are the least and the greatest value of a case; by default those that the metric declares.
     """
@@ -272,7 +272,7 @@ def _undefined(confidence: float, method: str) -> Estimate:
 
 
 def warn_if_stopped(found: Estimate, notes: Mapping[str, Any]) -> Estimate:
-    """The estimate with a warning if the evaluation stopped early; `notes` are those of the result.
+    """Return the estimate with a warning if the evaluation stopped early; `notes` are those of the result.
 
     An interval for a fixed number of users is not valid after looking at the result in between.
     """

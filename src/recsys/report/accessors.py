@@ -32,7 +32,7 @@ class EvaluationPictures:
         return gather_report_data(self._results)
 
     def _draw(self, name: str, *values: Any, **options: Any) -> Any:
-        """A picture with the colours that each model has in all pictures of these results."""
+        """Return a picture with the colours that each model has in all pictures of these results."""
         own = {"baseline": self._data.baseline, "order": self._data.names}
         return getattr(self._module, name)(*values, **(own | options))
 
@@ -55,7 +55,7 @@ class EvaluationPictures:
         return self._draw("bars", values, **style)
 
     def curve(self, metric: str | None = None, **style: Any) -> Any:
-        """A metric against the cut-off; the results must hold the metric at several cut-offs."""
+        """Return a metric against the cut-off; the results must hold the metric at several cut-offs."""
         curves = self._curves()
         family = (self._data.metric if metric is None else metric).rsplit("@", 1)[0]
         if metric is None and family not in curves:
@@ -64,11 +64,11 @@ class EvaluationPictures:
         return self._draw("curve", curves[family], metric=f"{family}@k", **style)
 
     def cutoffs(self, **style: Any) -> Any:
-        """Every metric with several cut-offs against the cut-off, one small panel each."""
+        """Return every metric with several cut-offs against the cut-off, one small panel each."""
         return self._draw("cutoffs", self._curves(), **style)
 
     def distribution(self, metric: str | None = None, **style: Any) -> Any:
-        """How a metric spreads over the users."""
+        """Return how a metric spreads over the users."""
         key = self._per_user_key(metric)
         columns = {n: rows.columns[key] for n, rows in self._data.per_case.items()}
         return self._draw("distribution", columns, metric=key, **style)
@@ -79,7 +79,7 @@ class EvaluationPictures:
         metric: str | None = None,
         **style: Any,
     ) -> Any:
-        """A metric by group of users.
+        """Return a metric by group of users.
 
         Args:
             by: {user: group} or a function of the user id; by default the groups of the evaluation.
@@ -169,7 +169,7 @@ class ComparisonPictures(EvaluationPictures):
         return self._module.duel(first, second, **({"names": pair, "metric": key} | style))
 
     def tradeoff(self, x: str | None = None, y: str | None = None, **style: Any) -> Any:
-        """One point per model, of any two metrics: x (coverage) across, y (the headline metric) up."""
+        """Return one point per model, of any two metrics: x (coverage) across, y (the headline metric) up."""
         data = self._data
         covered = section_numbers.coverage(data) or ("coverage", {})
         across, up = self._key(x or covered[0]), self._key(y)
@@ -177,7 +177,7 @@ class ComparisonPictures(EvaluationPictures):
         return self._draw("tradeoff", points, x=across, y=up, **style)
 
     def _pair(self, model: str | None, baseline: str | None) -> tuple[str, str]:
-        """The baseline and a model; by default the best that is not the baseline."""
+        """Return the baseline and a model; by default the best that is not the baseline."""
         data = self._data
         base = baseline or data.baseline or data.names[0]
         pair = base, model or next((n for n in data.names if n != base), base)
@@ -186,7 +186,7 @@ class ComparisonPictures(EvaluationPictures):
         return pair
 
     def _labelled_rows(self, metric: str | None) -> dict[str, Row]:
-        """The rows by a label that says as much of model, baseline and metric as tells them apart."""
+        """Return the rows by a label that says as much of model, baseline and metric as tells them apart."""
         rows = [r for r in self._rows if metric is None or r.metric == self._key(metric)]
         rows.sort(key=lambda r: self._data.names.index(r.model))
         metrics, bases = len({r.metric for r in rows}) > 1, len({r.baseline for r in rows}) > 1
@@ -198,6 +198,6 @@ class ComparisonPictures(EvaluationPictures):
 
 
 def pictures_of(result: Any, renderer: str) -> EvaluationPictures:
-    """The pictures of an evaluation or of a comparison; `renderer` is charts or figures."""
+    """Return the pictures of an evaluation or of a comparison; `renderer` is charts or figures."""
     kind = ComparisonPictures if isinstance(result, Comparison) else EvaluationPictures
     return kind(result, renderer)

@@ -56,7 +56,7 @@ class Run(NamedTuple):
 
     @classmethod
     def of(cls, result: Evaluation, file: str, name: str | None = None) -> Run:
-        """What the page needs of a result."""
+        """Return what the page needs of a result."""
         document = document_of(result)
         numbers, aggregate = document["result"], result.aggregate
         rows = None if result.partial.per_case is None else result.per_case
@@ -131,7 +131,7 @@ class _StoredRuns:
         return [*failed, *self._not_searched]
 
     def html(self, title: str | None, refresh: float | None) -> str:
-        """The page of these runs."""
+        """Return the page of these runs."""
         title = title or self.title
         return board_html(self.runs, self.unopened, title=title, refresh=refresh, folder=self.folder)
 
@@ -175,7 +175,7 @@ class _StoredRuns:
         return list(paths)
 
     def _label(self, path: Path) -> str:
-        """The file as the page names it: its name if all come from one folder."""
+        """Return the file as the page names it: its name if all come from one folder."""
         return path.name if len(self._places) == 1 else str(path)
 
 
@@ -332,7 +332,7 @@ def board_html(
 
 
 def _over_time(runs: Sequence[Run], metrics: Mapping[str, Metric]) -> _OverTime:
-    """The metrics over time of names with several runs."""
+    """Return the metrics over time of names with several runs."""
     counts = Counter(run.name for run in runs if run.finished)
     history = ResultHistory([
         Night(run.finished, run.name, metric, value, math.nan, math.nan, run.users, run.file,
@@ -391,7 +391,7 @@ def _numbered(keys: Sequence[str | None]) -> list[int | None]:
 
 
 def _in_memory(results: Any) -> list[tuple[str, Evaluation]]:
-    """(name, result) of evaluations; nothing if these are paths."""
+    """Return (name, result) of evaluations; nothing if these are paths."""
     if isinstance(results, str | os.PathLike):
         return []
     if isinstance(results, Mapping) and not isinstance(results, Evaluation):

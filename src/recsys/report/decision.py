@@ -72,7 +72,7 @@ class Decision:
 
 
 def decide(data: ReportData, n_cautions: int = 0) -> Decision:
-    """The decision on the headline metric."""
+    """Return the decision on the headline metric."""
     best, metric = data.best, data.metric
     value, low, high = value_with_interval(data, best, metric)
     if data.nothing_found or math.isnan(value):
@@ -113,7 +113,7 @@ def decide(data: ReportData, n_cautions: int = 0) -> Decision:
 
 
 def _over(data: ReportData) -> str:
-    """How many users the headline value is over, and what the others lack."""
+    """Return how many users the headline value is over, and what the others lack."""
     first = data.first(data.best)
     n, n_all = first.n_cases.get(data.metric), first.counts.get("cases", 0)
     if not n:
@@ -152,7 +152,7 @@ def _heading(data: ReportData, tied: Sequence[str]) -> str:
 
 
 def _lifts(data: ReportData) -> Iterator[Tile]:
-    """The best against the baseline and against the next best."""
+    """Yield the best against the baseline and against the next best."""
     next_best = data.names[1]
     titles = {} if data.baseline in (None, data.best) else {data.baseline: "the baseline"}
     titles[next_best] = "the baseline and the next best" if next_best in titles else "the next best"
@@ -190,12 +190,12 @@ def _small_print(row: Row, data: ReportData) -> str:
 
 
 def _p_text(p: float) -> str:
-    """A p-value with non-breaking spaces."""
+    """Return a p-value with non-breaking spaces."""
     return format_p(p).replace(" ", "\u00a0")
 
 
 def correction_words(data: ReportData) -> str:
-    """How the comparison corrects p-values, such as "Holm over 4 comparisons"."""
+    """Return how the comparison corrects p-values, such as "Holm over 4 comparisons"."""
     if data.comparison is None or data.comparison.table.options.correction == "none":
         return "not corrected"
     name = data.comparison.table.options.correction
@@ -207,13 +207,13 @@ def correction_words(data: ReportData) -> str:
 
 
 def effect_name(data: ReportData) -> str:
-    """The effect size of the comparison, such as d_z."""
+    """Return the effect size of the comparison, such as d_z."""
     rows = () if data.comparison is None else data.comparison.rows
     return next((row.effect.name for row in rows if row.effect.name), "effect")
 
 
 def _who_loses(data: ReportData) -> Iterator[Tile]:
-    """How many users the rival serves better, and in which group they are most frequent."""
+    """Yield how many users the rival serves better, and in which group they are most frequent."""
     rival = data.rival or data.best
     row = data.rows.get((data.best, rival, data.metric))
     if row is None or not row.effect.name or not row.n_units:
@@ -235,7 +235,7 @@ def _who_loses(data: ReportData) -> Iterator[Tile]:
 
 
 def _trust(data: ReportData, n_cautions: int) -> Tile:
-    """What the audit found, and how many cautions there are."""
+    """Return what the audit found, and how many cautions there are."""
     counts = {s: sum(f["severity"] == s for f in data.findings) for s in ("error", "warning")}
     found = [f"{n} audit {word}{'s' if n > 1 else ''}" for word, n in counts.items() if n]
     parts = [", ".join(found)] if found else []
@@ -253,7 +253,7 @@ def _trust(data: ReportData, n_cautions: int) -> Tile:
 
 
 def price(data: ReportData) -> list[Price]:
-    """What the best gives up, against the best of each among the models that come near it in accuracy.
+    """Return what the best gives up, against the best of each among the models that come near it in accuracy.
 
     Where a value is the same to the digits that are shown nothing is given up.
     """
@@ -277,7 +277,7 @@ def _is_lower(data: ReportData, label: str) -> bool:
 
 
 def _leader(data: ReportData, label: str, values: Mapping[str, float]) -> str:
-    """The model with the best of these values."""
+    """Return the model with the best of these values."""
     return (min if _is_lower(data, label) else max)(values, key=lambda name: values[name])
 
 
@@ -351,7 +351,7 @@ def _short(value: float) -> str:
 
 
 def _changes(data: ReportData, tied: Sequence[str]) -> Iterator[str]:
-    """What would change the verdict."""
+    """Yield what would change the verdict."""
     best, metric = data.best, data.metric
     accuracy = [m for m in data.metrics if not data.is_beyond_accuracy(m) and m != metric]
     ahead: dict[str, list[str]] = {}
@@ -393,7 +393,7 @@ def _changes(data: ReportData, tied: Sequence[str]) -> Iterator[str]:
 
 
 def _other_goals(data: ReportData, prices: Sequence[Price]) -> Iterator[str]:
-    """Who is ahead where something else than accuracy counts more."""
+    """Yield who is ahead where something else than accuracy counts more."""
     ahead: dict[str, list[str]] = {}
     for one in prices:
         if one.leader != data.best and one.ratio < 0.97:
@@ -430,7 +430,7 @@ def _nothing_found(data: ReportData) -> Decision:
 
 
 def _causes(data: ReportData) -> Iterator[str]:
-    """What can be the cause, by what is known of the results, the lists and the truth."""
+    """Yield what can be the cause, by what is known of the results, the lists and the truth."""
     first, k = data.first(data.best), data.requests[data.metric].k
     counts, n_found = first.counts, first.counts.get("found")
     known = list(_what_differs(data))
@@ -487,7 +487,7 @@ def _differ_in_kind(first: Ids, second: Ids) -> bool:
 
 
 def _shared(first: Ids, second: Ids) -> int:
-    """How many ids of the second also occur in the first; ids of another kind never do."""
+    """Return how many ids of the second also occur in the first; ids of another kind never do."""
     return 0 if _differ_in_kind(first, second) else int((first.code_of(second.values) >= 0).sum())
 
 

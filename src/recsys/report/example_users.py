@@ -75,7 +75,7 @@ def inspector_users(data: ReportData) -> dict[str, Any]:
 
 
 def failures(data: ReportData, n: int = 12) -> list[dict[str, Any]]:
-    """The users the best model serves worst; with a rival, those it loses most on."""
+    """Return the users the best model serves worst; with a rival, those it loses most on."""
     values = data.aligned.tables[data.best][data.metric]
     sign = data.sign(data.metric)
     n_relevant = _relevant_counts(data)
@@ -100,7 +100,7 @@ def failures(data: ReportData, n: int = 12) -> list[dict[str, Any]]:
 
 
 def short(text: str) -> str:
-    """A name cut to what fits a line of the page."""
+    """Return a name cut to what fits a line of the page."""
     return style.short(text, _MAX_LETTERS)
 
 
@@ -111,7 +111,7 @@ def _lowest(score: Float, then: Array, n: int) -> Int:
 
 
 def _relevant_counts(data: ReportData) -> Int:
-    """The number of relevant items of each case, 0 where the truth is not given."""
+    """Return the number of relevant items of each case, 0 where the truth is not given."""
     if data.truth is None:
         return np.zeros(len(data.aligned.ids), dtype=np.int64)
     return count_entries(data.truth, Ids(data.aligned.ids))
@@ -120,7 +120,7 @@ def _relevant_counts(data: ReportData) -> Int:
 def _items_of(
     table: Interactions | Lists | None, case: Any, n_items: int, key: Array | None = None
 ) -> tuple[Sequence[Any], int]:
-    """The first items of a case, or those with the highest key (grade, time), and how many it has."""
+    """Return the first items of a case, or those with the highest key (grade, time), and how many it has."""
     if table is None:
         return [], 0
     at = int(table.cases.code_of(np.array([case], dtype=table.cases.values.dtype))[0])

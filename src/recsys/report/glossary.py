@@ -68,12 +68,12 @@ class Glossary:
             self._by_word[name] = self._by_word[meanings[request.metric.name][0]]
 
     def entry(self, word: str) -> Entry | None:
-        """The entry of a word, of a metric at any cut-off, or of a heading that means the same."""
+        """Return the entry of a word, of a metric at any cut-off, or of a heading that means the same."""
         same = "lift" if word.startswith("lift over ") else _SAME.get(word, "")
         return self._by_word.get(word) or self._by_word.get(same)
 
     def linked(self, text: str) -> Any:
-        """A text whose words of statistics are links to their entries; everything else is escaped."""
+        """Return a text whose words of statistics are links to their entries; everything else is escaped."""
         from markupsafe import Markup, escape
 
         parts: Iterable[str] = _IN_PROSE.split(text)
@@ -84,7 +84,7 @@ class Glossary:
         return made
 
     def link(self, entry: Entry, text: str) -> Any:
-        """A link to an entry that shows what it says when it is pointed at."""
+        """Return a link to an entry that shows what it says when it is pointed at."""
         from markupsafe import Markup
 
         return Markup('<a class="term" href="#{}" title="{}">{}</a>').format(

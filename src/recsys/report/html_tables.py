@@ -115,7 +115,7 @@ def html_table(
 
 
 def table_of_rows(name: str, title: str, heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> HtmlTable:
-    """A table of rows of values; see html_table."""
+    """Return a table of rows of values; see html_table."""
     return html_table(name, title, {head: [row[i] for row in rows] for i, head in enumerate(heads)})
 
 
@@ -127,7 +127,7 @@ def table_by_model(
     *,
     first: str = "model",
 ) -> HtmlTable:
-    """{model: {key: value}} as a table: one row per model, one column per key."""
+    """Return {model: {key: value}} as a table: one row per model, one column per key."""
     keys = style.keys_of(values)
     columns: dict[str, list[Any]] = {first: list(values)}
     rows = [[cell(n)] for n in values]
@@ -143,7 +143,7 @@ def table_by_model(
 
 
 def cell(value: Any, spec: str | None = None) -> Cell:
-    """A value as a cell."""
+    """Return a value as a cell."""
     if value is None:
         return Cell("", math.nan)
     if _is_number(value):

@@ -146,7 +146,7 @@ class Methods:
         return [target, target.with_suffix(".bib")]
 
     def _written(self, escape: Callable[[str], str], cite: Callable[[list[str]], str], add: str) -> str:
-        """The sentences with everything escaped but citations and what is to be added."""
+        """Return the sentences with everything escaped but citations and what is to be added."""
         # Citations have no space before them, so that each form puts its own.
         text = _CITATION.sub(lambda found: f"{_CITED[0]}{found[1]}{_CITED[1]}", " ".join(self.sentences))
         parts = re.split(f"({_CITED[0]}.*?{_CITED[1]}|{_ADDED[0]}.*?{_ADDED[1]})", text)
@@ -178,7 +178,7 @@ def methods_paragraph(
     candidates: str | None = None,
     intervals: Intervals | None = None,
 ) -> Methods:
-    """A methods paragraph about a result, a comparison, or {model: result}.
+    """Return a methods paragraph about a result, a comparison, or {model: result}.
 
     Args:
         results: what evaluate or compare returned, or `recsys.load` read.
@@ -227,7 +227,7 @@ class _Citations:
         self.found: dict[str, Reference] = {}
 
     def of(self, *names: str) -> str:
-        """The marks that cite what `names` stand for; a name without a publication in brackets."""
+        """Return the marks that cite what `names` stand for; a name without a publication in brackets."""
         known = references()
         cited = list(dict.fromkeys(entry for name in names if (entry := known.get(name)) is not None))
         self.found |= {entry.key: entry for entry in cited}
@@ -236,7 +236,7 @@ class _Citations:
         return text + (f" {_CITED[0]}{','.join(e.key for e in cited)}{_CITED[1]}" if cited else "")
 
     def method(self, *names: str) -> str:
-        """The marks that cite statistical methods."""
+        """Return the marks that cite statistical methods."""
         return self.of(*(_STATISTICS + name for name in names))
 
 
@@ -245,7 +245,7 @@ def _to_add(what: str) -> str:
 
 
 def _by_model(values: Mapping[str, str]) -> str:
-    """What all models have in common, or the value of each."""
+    """Return what all models have in common, or the value of each."""
     if len(set(values.values())) == 1:
         return next(iter(values.values()))
     return "; ".join(f"{model}: {value}" for model, value in values.items())
@@ -274,7 +274,7 @@ def _data_sentences(models: Mapping[str, Evaluation], data: str | None, split: A
 
 
 def _size_words(evaluation: Evaluation) -> str:
-    """How many users, cases and judged items, and who of them counts in no mean."""
+    """Return how many users, cases and judged items, and who of them counts in no mean."""
     counts = evaluation.counts
     if "rows" in counts:
         return f"{counts['rows']:,} ratings of {plural(counts['cases'], 'user')}"
@@ -430,7 +430,7 @@ def _interval_words(label: str, cites: _Citations) -> str:
 
 
 def _further_tests(comparison: Comparison, cites: _Citations) -> Iterator[str]:
-    """What options added to the comparison."""
+    """Yield what options added to the comparison."""
     options = comparison.table.options
     if options.margin is not None:
         yield (

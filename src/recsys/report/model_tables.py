@@ -38,12 +38,12 @@ _SIGNS = {"better": "▲", "worse": "▼", "higher": "▲", "lower": "▼"}
 
 
 def verdict_shown(data: ReportData, row: Row) -> Verdict:
-    """The verdict of a row; a metric of what is shown is higher or lower, not better or worse."""
+    """Return the verdict of a row; a metric of what is shown is higher or lower, not better or worse."""
     return shown_verdict(row, is_beyond_accuracy=data.is_beyond_accuracy(row.metric))
 
 
 def _mark(verdict: Verdict) -> str:
-    """A verdict with its sign."""
+    """Return a verdict with its sign."""
     return f"{_SIGNS.get(verdict.kind, '≈')} {verdict.word}"
 
 
@@ -52,7 +52,7 @@ def _tone(verdict: Verdict) -> str:
 
 
 def _effect(row: Row) -> float:
-    """The effect size; NaN for a metric of the catalogue, and where all users differ by the same."""
+    """Return the effect size; NaN for a metric of the catalogue, and where all users differ by the same."""
     return row.effect.value if row.effect.name and math.isfinite(row.effect.value) else math.nan
 
 
@@ -61,7 +61,7 @@ def _p_cell(p: float) -> Cell:
 
 
 def ranking(data: ReportData) -> HtmlTable:
-    """The models on the headline metric, best first, each against the reference."""
+    """Return the models on the headline metric, best first, each against the reference."""
     metric, base = data.metric, data.reference
     values = {n: value_with_interval(data, n, metric) for n in data.names}
     tied = data.ties_with_best
@@ -105,7 +105,7 @@ def _name_cell(data: ReportData, name: str, tied: Sequence[str]) -> Cell:
 
 
 def _value_cell(value: Triple, values: Mapping[str, Triple]) -> Cell:
-    """A value with its interval and a bar, whose length is its share of the largest value."""
+    """Return a value with its interval and a bar, whose length is its share of the largest value."""
     number = cell(value[0])
     top = max((v[0] for v in values.values() if math.isfinite(v[0])), default=0.0)
     is_drawn = top > 0 and value[0] >= 0
@@ -120,7 +120,7 @@ def _value_cell(value: Triple, values: Mapping[str, Triple]) -> Cell:
 def _comparison_cells(
     row: Row, verdict: Verdict, lift: Triple, unit: str, ends: tuple[float, float]
 ) -> list[Cell]:
-    """The lift drawn on an axis that all rows share, p, effect and the users won, tied and lost."""
+    """Return the lift drawn on an axis that all rows share, p, effect and the users won, tied and lost."""
     percent = 100.0 if unit else 1.0
     form, sign = ("+.1f", "%") if unit else ("+.4f", "")
     text = f"{percent * lift[0]:{form}}{sign}" if math.isfinite(lift[0]) else "n/a"
@@ -142,7 +142,7 @@ def _comparison_cells(
 
 
 def overview(data: ReportData) -> tuple[HtmlTable, list[HtmlTable]]:
-    """The main metrics, one row per model; and every metric, one row per model and metric.
+    """Return the main metrics, one row per model; and every metric, one row per model and metric.
 
     The best value of a metric of accuracy is marked, and on the headline what no test separates from it;
     metrics of what is shown are listed apart, without a mark.
@@ -180,7 +180,7 @@ def overview(data: ReportData) -> tuple[HtmlTable, list[HtmlTable]]:
 
 
 def comparisons(data: ReportData) -> list[HtmlTable]:
-    """Every metric against the reference; and the best against each other on the headline."""
+    """Return every metric against the reference; and the best against each other on the headline."""
     made = data.comparison
     if made is None:
         return []
@@ -195,7 +195,7 @@ def comparisons(data: ReportData) -> list[HtmlTable]:
 
 
 def _against(data: ReportData, base: str | None, metrics: Sequence[str]) -> list[Row]:
-    """The rows of all models against one, metric by metric."""
+    """Return the rows of all models against one, metric by metric."""
     pairs = ((n, base or "", m) for m in metrics for n in data.ranked(m))
     return [data.rows[key] for key in pairs if key in data.rows]
 
@@ -297,7 +297,7 @@ def _numbers(row: Row, word: str, words: list[str]) -> list[Any]:
 
 
 def _as_shown(value: float, form: str = ".4f") -> float | int | None:
-    """A number rounded as it is shown; None where there is none."""
+    """Return a number rounded as it is shown; None where there is none."""
     if not math.isfinite(value):
         return None
     short = float(format(value, form))

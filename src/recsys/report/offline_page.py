@@ -28,7 +28,7 @@ _SVG_STYLE = (
 
 
 def offline_page(name: str, data: Any, *, draws: bool = False, **values: Any) -> str:
-    """A page from name.html, name.css and name.js, within the frame that all pages share.
+    """Return a page from name.html, name.css and name.js, within the frame that all pages share.
 
     The style of the report, page.css, comes before its own, and frame.js before its script.
 
@@ -88,5 +88,5 @@ def _vega() -> tuple[str, str]:
 
 
 def _csp_hash(text: str) -> str:
-    """The hash by which a content security policy admits a script or style."""
+    """Return the hash by which a content security policy admits a script or style."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}'"

@@ -127,7 +127,7 @@ def report_html(
     title: str | None = None,
     **inputs: Any,
 ) -> str:
-    """The report as text; see write_report."""
+    """Return the report as text; see write_report."""
     if None not in (headline, metric) and headline != metric:
         raise InputError(f"headline={headline!r} and metric={metric!r} differ.", hint="Pass headline= alone.")
     data = gather_report_data(results, metric=headline if metric is None else metric, **inputs)
@@ -154,7 +154,7 @@ def report_html(
 
 
 def chart_page(chart: Chart) -> str:
-    """A page with a single chart."""
+    """Return a page with a single chart."""
     return _render(
         _Page(chart.description.rstrip("."), [Section(pictures=[Drawing("", chart)], key="chart")])
     )
@@ -176,7 +176,7 @@ def _render(page: _Page) -> str:
 
 
 def _facts(data: ReportData) -> list[Fact]:
-    """The line of facts below the title."""
+    """Return the line of facts below the title."""
     has_cases = bool(data.per_case_metrics)
     n_cases = len(data.aligned.ids) if has_cases else data.first(data.best).counts.get("cases", 0)
     users = plural(n_cases, data.case_noun)
@@ -194,7 +194,7 @@ def _facts(data: ReportData) -> list[Fact]:
 
 
 def _result_cautions(data: ReportData) -> list[str]:
-    """Where the numbers may answer another question than was meant, as results and comparison say."""
+    """Return where the numbers may answer another question than was meant, as results and comparison say."""
     if len(data.models) > 1:
         silenced = frozenset[str]() if data.compared is None else data.compared.silenced
         cautions = comparison_cautions(data.models, data.metrics, silenced)
@@ -204,7 +204,7 @@ def _result_cautions(data: ReportData) -> list[str]:
 
 
 def _sampling_cautions(data: ReportData) -> list[str]:
-    """A warning where candidates were sampled: such numbers are not those of the full catalogue."""
+    """Return a warning where candidates were sampled: such numbers are not those of the full catalogue."""
     reasons = []
     for name in data.names:
         note = data.first(name).notes.get("sampled")

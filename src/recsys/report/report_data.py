@@ -48,7 +48,7 @@ class ItemNames:
     groups: Mapping[Any, str] = field(default_factory=dict)
 
     def title(self, item: Any) -> str:
-        """The title of an item, or its id where it has none."""
+        """Return the title of an item, or its id where it has none."""
         return self.titles.get(item) or str(item)
 
 
@@ -171,11 +171,11 @@ class ReportData:
         return next((n for n in candidates if made is not None and n is not None and _holds(made, n)), None)
 
     def ranked(self, metric: str) -> list[str]:
-        """The models by a metric, best first and those without a value last; equals in their order."""
+        """Return the models by a metric, best first and those without a value last; equals in their order."""
         return sorted(self.names, key=lambda n: self.merit(self.value(n, metric), metric), reverse=True)
 
     def merit(self, value: float, metric: str) -> float:
-        """A value turned so that more is better; least where there is none."""
+        """Return a value turned so that more is better; least where there is none."""
         better = self.requests[metric].metric.better
         turned = value if better == "higher" else -value if better == "lower" else -abs(value)
         return -math.inf if math.isnan(value) else turned
@@ -191,7 +191,7 @@ class ReportData:
         return self.requests[metric].metric.population == "listed"
 
     def first(self, name: str) -> Evaluation:
-        """The first run of a model; conventions, counts and requests are the same in all runs."""
+        """Return the first run of a model; conventions, counts and requests are the same in all runs."""
         return self.models[name][0]
 
     @cached_property
@@ -208,11 +208,11 @@ class ReportData:
         return self.requests[metric].metric.better == "lower"
 
     def sign(self, metric: str) -> float:
-        """The factor that makes more better: -1 where less is better, else 1."""
+        """Return the factor that makes more better: -1 where less is better, else 1."""
         return -1.0 if self.lower_is_better(metric) else 1.0
 
     def value(self, name: str, metric: str) -> float:
-        """The overall value, averaged over runs."""
+        """Return the overall value, averaged over runs."""
         return float(np.mean([e[metric] for e in self.models[name]]))
 
     @cached_property
@@ -324,7 +324,7 @@ def _read_results(results: Any) -> tuple[dict[str, list[Evaluation]], Comparison
 def _choose_baseline(
     models: Mapping[str, Any], requested: str | None, comparison: Comparison | None
 ) -> str | None:
-    """The requested one, that of the comparison, or the first of two models."""
+    """Return the requested one, that of the comparison, or the first of two models."""
     if requested is not None:
         if requested not in models:
             raise UnknownNameError("baseline", requested, models)
@@ -336,7 +336,7 @@ def _choose_baseline(
 def _compare_models(
     models: Mapping[str, list[Evaluation]], given: Comparison | None, baseline: str | None, headline: str
 ) -> Comparison | None:
-    """The comparison as it was given if it holds headline and baseline; else one of all metrics."""
+    """Return the comparison as it was given if it holds headline and baseline; else one of all metrics."""
     if given is not None and headline in _metrics_of(given):
         fits = baseline is None or _holds(given, baseline) or _holds(given, next(iter(models)))
         return given if fits and given.headline == headline else given.decided_by(headline, baseline)
@@ -360,13 +360,13 @@ def _metrics_of(comparison: Comparison) -> set[str]:
 
 
 def _holds(comparison: Comparison, name: str) -> bool:
-    """Whether a model is compared with each other."""
+    """Return whether a model is compared with each other."""
     pairs = {frozenset({row.model, row.baseline}) for row in comparison.rows}
     return all(frozenset({name, other}) in pairs for other in comparison.evaluations if other != name)
 
 
 def turned_row(row: Row) -> Row:
-    """The same comparison seen from its baseline: the same test, and the intervals of the inverse.
+    """Return the same comparison seen from its baseline: the same test, and the intervals of the inverse.
 
     An interval of the ratio of two means is one of its inverse, turned over: Fieller's exactly so.
     """
@@ -403,7 +403,7 @@ def _inverse_ends(lifts: Interval) -> Interval:
 
 
 def _has_cases(evaluation: Evaluation, metric: str) -> bool:
-    """Whether any case has a value of the metric."""
+    """Return whether any case has a value of the metric."""
     column = evaluation.per_case.columns.get(metric)
     return column is not None and bool((~np.isnan(column)).any())
 
@@ -429,7 +429,7 @@ def _choose_metric(
 
 
 def _read_model_lists(lists: Any, names: Sequence[str]) -> dict[str, Lists]:
-    """{model: lists}; a single model may have its lists passed without its name."""
+    """Return {model: lists}; a single model may have its lists passed without its name."""
     if lists is None:
         return {}
     if isinstance(lists, Mapping) and lists and set(lists) <= set(names):
@@ -474,7 +474,7 @@ def _read_item_names(items: Any) -> ItemNames:
 
 
 def findings_of(audit: Any) -> list[dict[str, Any]]:
-    """The findings of an audit as the page shows them, most severe first.
+    """Return the findings of an audit as the page shows them, most severe first.
 
     Args:
         audit: an Audit or its dictionary, or a sequence of Finding objects or of dictionaries with name,
@@ -512,7 +512,7 @@ def findings_of(audit: Any) -> list[dict[str, Any]]:
 
 
 def history_by_metric(history: Any) -> dict[str, MetricHistory]:
-    """{metric: its values over time}.
+    """Return {metric: its values over time}.
 
     Args:
         history: a ResultHistory, or a table or a sequence of rows with time and value; metric, model, low,
@@ -561,7 +561,7 @@ def history_by_metric(history: Any) -> dict[str, MetricHistory]:
 
 
 def _history_row(record: Mapping[str, Any]) -> dict[str, Any]:
-    """One row of the table on the page: when, model, value, low, high, change."""
+    """Return one row of the table on the page: when, model, value, low, high, change."""
     when = record.get("finished") if record.get("time") is None else record["time"]
     if when is None or record.get("value") is None:
         raise InputError("a row of the history has no time or no value.", table="history")

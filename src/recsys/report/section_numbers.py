@@ -64,7 +64,7 @@ class GroupValues:
     describes: str = "of the group {}"
 
     def who(self, label: str) -> str:
-        """The users of a group, as a phrase that follows their noun."""
+        """Return the users of a group, as a phrase that follows their noun."""
         words = self.describes.format(label.partition(" (")[0])
         return words.removesuffix("s") if label == "1" else words
 
@@ -273,19 +273,19 @@ def head_and_tail(
 
 
 def places(lists: Lists) -> Int:
-    """The place of each entry in its list, from 0."""
+    """Return the place of each entry in its list, from 0."""
     return np.arange(len(lists.codes)) - np.repeat(lists.indptr[:-1], lists.sizes)
 
 
 def popularity(train: Interactions, items: Ids) -> Int:
-    """The number of users of each item in train."""
+    """Return the number of users of each item in train."""
     train.items.same_kind(items, what="item")
     codes = train.items.code_of(items.values)
     return np.where(codes >= 0, train.item_counts[codes] if len(train.items) else 0, 0)
 
 
 def _popularity_group(train: Interactions, items: Ids) -> Int:
-    """The place in _GROUPS of each item."""
+    """Return the place in _GROUPS of each item."""
     in_head = popular_head(train.item_counts)
     least = train.item_counts[in_head].min() if in_head.any() else np.iinfo(np.int64).max
     counts = popularity(train, items)
@@ -307,7 +307,7 @@ def _found_by_group(train: Interactions, truth: Interactions, lists: Lists, k: i
 
 
 def _found(truth: Interactions, lists: Lists, k: int) -> Bool:
-    """Whether each entry of the truth is among the first k places of its case."""
+    """Return whether each entry of the truth is among the first k places of its case."""
     case_codes, item_codes = truth.cases.code_of(lists.cases.values), truth.items.code_of(lists.items.values)
     width = len(truth.items)
     owner = np.repeat(np.arange(len(lists.cases)), lists.sizes)
@@ -362,7 +362,7 @@ def _by_item_popularity(data: ReportData, users: Ids) -> GroupValues | None:
 
 
 def evaluated_groups(data: ReportData, metric: str) -> tuple[dict[str, dict[str, Triple]], dict[str, int]]:
-    """{model: {group: value}} by the groups of the evaluations, and how many cases are in these means.
+    """Return {model: {group: value}} by the groups of the evaluations, and how many cases are in these means.
 
     Both are empty where the evaluations have other groups.
     """
@@ -390,7 +390,7 @@ def evaluated_groups(data: ReportData, metric: str) -> tuple[dict[str, dict[str,
 def group_values(
     data: ReportData, metric: str, masks: Mapping[str, Bool]
 ) -> tuple[dict[str, dict[str, Triple]], dict[str, int]]:
-    """{model: {group: value over the cases of its mask}}, and how many cases are in these values."""
+    """Return {model: {group: value over the cases of its mask}}, and how many cases are in these values."""
     aligned, request = data.aligned, data.requests[metric]
     bounds, average = request.metric.bounds, request.aggregate or np.average
     values: dict[str, dict[str, Triple]] = {}
@@ -409,7 +409,7 @@ def group_values(
 
 
 def measured_cases(data: ReportData, metric: str) -> Bool:
-    """Which cases of `ReportData.aligned` are in a mean: those of which some model has a value."""
+    """Return which cases of `ReportData.aligned` are in a mean: those of which some model has a value."""
     columns = [table[metric] for table in data.aligned.tables.values()]
     measured: Bool = np.any(~np.isnan(columns), axis=0)
     return measured
@@ -418,7 +418,7 @@ def measured_cases(data: ReportData, metric: str) -> Bool:
 def _values_by_group(
     data: ReportData, name: str, title: str, group: Int, labels: Sequence[str], *, describes: str
 ) -> GroupValues | None:
-    """The headline metric by group; None with fewer than two groups."""
+    """Return the headline metric by group; None with fewer than two groups."""
     metric = data.metric
     # A group is left out if none of its users has a value.
     measured = measured_cases(data, metric)
@@ -430,7 +430,7 @@ def _values_by_group(
 
 
 def group_rows(data: ReportData, baseline: str) -> dict[tuple[str, str, str], GroupRow]:
-    """Each model against one on the headline metric within each group, by (model, stratum, group).
+    """Return each model against one on the headline metric within each group, by (model, stratum, group).
 
     All of them are one family, so that p-values and intervals hold for every group and model at once. Groups
     in which fewer than 20 users are paired are left out.
@@ -459,7 +459,7 @@ def group_rows(data: ReportData, baseline: str) -> dict[tuple[str, str, str], Gr
 
 
 def ahead_in_group(data: ReportData, stratum: GroupValues, label: str) -> str | None:
-    """The best model of a group among those that are ahead of the best of all users beyond chance."""
+    """Return the best model of a group among those that are ahead of the best of all users beyond chance."""
     metric, rows = data.metric, group_rows(data, data.best)
     if data.requests[metric].metric.better == "zero":  # a difference of means does not say who is nearer
         return None
@@ -472,7 +472,7 @@ def ahead_in_group(data: ReportData, stratum: GroupValues, label: str) -> str | 
 def _mean_interval(
     column: Float, clusters: Array | None, weights: Float | None, value: float, bounds: tuple[float, float]
 ) -> tuple[float, float]:
-    """The interval of a mean over users; NaN where the value is not that mean."""
+    """Return the interval of a mean over users; NaN where the value is not that mean."""
     # Keys only matter for resampling, and the t interval does not resample.
     keys = np.zeros(len(column), dtype=np.uint64)
     with hush(Warning), np.errstate(all="ignore"):
@@ -494,7 +494,7 @@ def _group_interval(
 
 
 def _interval_ends(estimate: Estimate, value: float) -> tuple[float, float]:
-    """The ends of an interval; NaN where they are infinite, or the estimate is not of this value."""
+    """Return the ends of an interval; NaN where they are infinite, or the estimate is not of this value."""
     low, high = estimate.interval.low, estimate.interval.high
     same = math.isclose(estimate.value, value, rel_tol=1e-9, abs_tol=1e-12)
     return (low, high) if same and math.isfinite(low + high) else (math.nan, math.nan)

@@ -82,7 +82,7 @@ SECTIONS: Registry[SectionEntry] = Registry("section", "recsys.sections")
 
 
 def given_by(*names: str) -> str:
-    """How inputs are given: on the command line, and in Python.
+    """Return how inputs are given: on the command line, and in Python.
 
     >>> given_by("train", "items")
     '--train and --items (in Python train= and items=)'
@@ -480,7 +480,7 @@ def _provenance(data: ReportData) -> Section:
 
 
 def _flatten_notes(notes: Mapping[str, Any], parent: str = "") -> list[tuple[str, str, str]]:
-    """(path of the parents, name, value) of every note that is not empty."""
+    """Return (path of the parents, name, value) of every note that is not empty."""
     rows = []
     for name, value in notes.items():
         if isinstance(value, Mapping):
@@ -492,7 +492,7 @@ def _flatten_notes(notes: Mapping[str, Any], parent: str = "") -> list[tuple[str
 
 
 def _facts_table(name: str, title: str, facts: Sequence[tuple[str, str, str]]) -> HtmlTable:
-    """(fact, model, value) as a table; models that share a value share a row."""
+    """Return (fact, model, value) as a table; models that share a value share a row."""
     n_models = len({model for _, model, _ in facts})
     models_by_fact: dict[tuple[str, str], list[str]] = {}
     for fact, model, value in facts:

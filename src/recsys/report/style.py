@@ -51,7 +51,7 @@ def steps(n: int) -> list[str]:
 
 
 def letters_on(colour: str) -> str:
-    """The colour of letters that can be read on a colour.
+    """Return the colour of letters that can be read on a colour.
 
     >>> letters_on("#5f5a52"), letters_on("#ddd8cf")
     ('#ffffff', '#111827')
@@ -61,7 +61,7 @@ def letters_on(colour: str) -> str:
 
 
 def short(name: object, max_length: int = 28) -> str:
-    r"""A name cut to a length that fits a label, without what terminals and browsers obey.
+    r"""Return a name cut to a length that fits a label, without what terminals and browsers obey.
 
     >>> short("a name that goes on and on", 10), short("\u202etxt.exe\x1b")
     ('a name th…', 'txt.exe')
@@ -83,12 +83,12 @@ def value_and_interval(value: Any) -> tuple[float, float, float]:
 
 
 def keys_of(values: Mapping[Any, Mapping[Any, Any]]) -> list[Any]:
-    """The keys of {model: {key: value}} over all models, in the order they first occur."""
+    """Return the keys of {model: {key: value}} over all models, in the order they first occur."""
     return list(dict.fromkeys(key for row in values.values() for key in row))
 
 
 def iso_time(when: Any) -> str:
-    """A time as text, in ISO format where it is a date."""
+    """Return a time as text, in ISO format where it is a date."""
     return str(when.isoformat() if hasattr(when, "isoformat") else when)
 
 
@@ -119,7 +119,7 @@ def paired_histogram(first: Any, second: Any, n_bins: int = N_BINS) -> tuple[Flo
 
 
 def interval_side(low: float, high: float, *, lower_is_better: bool) -> str:
-    """Whether a difference with this interval is better, worse or unclear.
+    """Return whether a difference with this interval is better, worse or unclear.
 
     >>> interval_side(0.1, 0.3, lower_is_better=False), interval_side(0.1, 0.3, lower_is_better=True)
     ('better', 'worse')
@@ -129,7 +129,7 @@ def interval_side(low: float, high: float, *, lower_is_better: bool) -> str:
 
 
 def finite(array: Any) -> Float:
-    """The values that are neither NaN nor infinite."""
+    """Return the values that are neither NaN nor infinite."""
     values = np.asarray(array, dtype=np.float64)
     known: Float = values[np.isfinite(values)]
     return known

@@ -102,7 +102,7 @@ def change_points(values: npt.ArrayLike, *, alpha: float = _ALARM_LEVEL) -> list
 
 
 def _p_of_gap(part: Float, noise: float, null: tuple[int, float], *, stretches: bool, alpha: float) -> float:
-    """How often noise alone shows as large a gap: the larger p-value of the two tests.
+    """Return how often noise alone shows as large a gap: the larger p-value of the two tests.
 
     The random orders are left as soon as the p-value is known to exceed `alpha`.
     """
@@ -140,7 +140,7 @@ def _gaps_from_start(sums: Float) -> Float:
 
 
 def _gaps_of_stretches(sums: Float, length: int) -> Float:
-    """The same between the `length` nights from each place on and all other nights."""
+    """Return the same between the `length` nights from each place on and all other nights."""
     n, ends = sums.shape[1] - 1, _MIN_LEVEL_NIGHTS
     gaps: Float = np.abs(sums[:, ends + length : n - ends + 1] - sums[:, ends : n - ends - length + 1])
     gaps *= math.sqrt(n / (length * (n - length)))
@@ -148,7 +148,7 @@ def _gaps_of_stretches(sums: Float, length: int) -> Float:
 
 
 def _largest_gaps(sums: Float, *, stretches: bool) -> Float:
-    """The largest gap of every row, over all splits or over stretches of about every length."""
+    """Return the largest gap of every row, over all splits or over stretches of about every length."""
     if not stretches:
         return np.asarray(_gaps_from_start(sums).max(axis=1))
     n = sums.shape[1] - 1
@@ -169,7 +169,7 @@ def _best_stretch(part: Float) -> tuple[int, int]:
 
 
 def _noise(sums: Float) -> Float:
-    """The standard deviation of the noise, from the differences between neighbouring blocks of nights.
+    """Return the standard deviation of the noise, from the differences between neighbouring blocks of nights.
 
     Blocks show the noise that stays for some nights, which single nights hide. Differences beyond two
     (robust) standard deviations count as two, because of the changes among them.
@@ -201,7 +201,7 @@ def _random_orders(n: int) -> npt.NDArray[np.int32]:
 
 
 def _correlation(series: Float) -> float:
-    """The correlation of neighbouring nights, in tenths, if it is clearly above the least one assumed.
+    """Return the correlation of neighbouring nights, in tenths, if it is clearly above the least one assumed.
 
     Neighbouring jumps are correlated by (r - 1) / 2 if neighbouring nights are correlated by r.
     """

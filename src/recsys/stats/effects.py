@@ -50,7 +50,7 @@ class Effect:
 
 
 def label_of(value: float, steps: tuple[tuple[float, str], ...] = STANDARDISED) -> str:
-    """The customary word for an effect of this size.
+    """Return the customary word for an effect of this size.
 
     >>> label_of(-0.6)
     'medium'
@@ -99,7 +99,7 @@ def _weighted_mean(values: Float, shares: Float | None) -> float:
 
 
 def _drop_zero_weights(d: Differences) -> tuple[Differences, Float | None]:
-    """The cases with a weight above 0, and their weights scaled to a mean of 1; None if unweighted."""
+    """Return the cases with a weight above 0, and their weights scaled to a mean of 1; None if unweighted."""
     if not isinstance(d, Differences):
         raise InputError(
             f"this effect looks at both sides, and got {type(d).__name__}.",
@@ -307,7 +307,7 @@ def minimal_effect(
     power: float = 0.8,
     alternative: Alternative = "two-sided",
 ) -> float:
-    """The smallest mean difference that n users detect with the given power."""
+    """Return the smallest mean difference that n users detect with the given power."""
     from scipy.optimize import brentq
 
     _check_plan(alpha, sd, n, alternative)
@@ -331,7 +331,7 @@ def users_needed(
     power: float = 0.8,
     alternative: Alternative = "two-sided",
 ) -> int:
-    """The fewest users that detect a mean difference of `effect` with the given power.
+    """Return the fewest users that detect a mean difference of `effect` with the given power.
 
     >>> users_needed(0.2)
     199

@@ -105,14 +105,14 @@ class Experiment:
     notes: tuple[Note, ...] = ()
 
     def __getitem__(self, key: tuple[str, str]) -> Lift:
-        """The row of (variant, metric)."""
+        """Return the row of (variant, metric)."""
         for row in self.rows:
             if (row.variant, row.metric) == key:
                 return row
         raise UnknownNameError("variant and metric", key, (f"{r.variant}, {r.metric}" for r in self.rows))
 
     def __str__(self) -> str:
-        """One line per variant and metric, then whether the groups are as large as planned."""
+        """Return one line per variant and metric, then whether the groups are as large as planned."""
         lines = [f"{r.variant} against {r.control}, {r.metric} ({r.kind}): {r.verdict}" for r in self.rows]
         sizes = ", ".join(f"{arm} {n:,}" for arm, n in self.sample_ratio.counts.items())
         health = "as planned" if self.sample_ratio.ok else "NOT as planned: find out why first"
@@ -121,7 +121,7 @@ class Experiment:
         return "\n".join([*lines, ratio, self.family, *notes])
 
     def to_frame(self) -> Any:
-        """Every number of every row as a pandas table."""
+        """Return every number of every row as a pandas table."""
         import pandas as pd
 
         rows = []
@@ -343,7 +343,7 @@ def _with_sequential(
     *,
     n_rows: int,
 ) -> Lift:
-    """The row with a p-value or boundary and an interval that stay valid while the experiment runs.
+    """Return the row with a p-value or boundary and an interval that stay valid while the experiment runs.
 
     Boundaries have no p-values to adjust, so their error rate is divided by the number of rows beforehand.
     """
@@ -467,7 +467,7 @@ def _metric_parts(frame: Any, name: Any, units: Int) -> tuple[str, Float, Float]
 
 
 def _per_unit(frame: Any, name: str, units: Int, *, how: str) -> Float:
-    """A column summed (or averaged) over the rows of each unit."""
+    """Return a column summed (or averaged) over the rows of each unit."""
     values = _number_column(frame, name)
     if len(values) != len(units):
         raise InputError(f"{name} has {len(values):,} rows, and the units {len(units):,}.", column=name)

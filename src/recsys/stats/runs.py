@@ -109,12 +109,12 @@ def run_result(
 
 
 def _reach(parts: Sequence[tuple[Float, float]], tail: float) -> float:
-    """How far the interval with this probability on each side reaches."""
+    """Return how far the interval with this probability on each side reaches."""
     return math.hypot(*(t_quantile(tail, df) * math.sqrt(covariance[0, 0]) for covariance, df in parts))
 
 
 def _p_value(parts: Sequence[tuple[Float, float]], difference: float) -> float:
-    """The p-value at which the interval of a difference just reaches 0."""
+    """Return the p-value at which the interval of a difference just reaches 0."""
     from scipy.optimize import brentq
 
     def excess(log_tail: float) -> float:
@@ -237,7 +237,7 @@ def run_layout(runs: Mapping[str, list[PerCase]], requested: str) -> str:
 
 
 def merge_runs(runs: Sequence[PerCase], layout: str, metrics: Sequence[str]) -> PerCase:
-    """One table for all runs: each case has its mean over the runs.
+    """Return one table for all runs: each case has its mean over the runs.
 
     With seeds, a case that is missing in one run is missing; with folds, it has the mean of the other runs.
     """
@@ -271,7 +271,7 @@ def compare_runs(
     confidence: float = 0.95,
     adjustment: Adjustment | None = None,
 ) -> RunsResult:
-    """The difference between two models over their runs, run by run.
+    """Return the difference between two models over their runs, run by run.
 
     Seeds may be adjusted for their users, who are the same in every run.
     """

@@ -145,7 +145,7 @@ def betting_limits(
     threshold = math.log(2.0 / alpha)
 
     def ruled_out(mean: float, *, up: bool) -> bool:
-        """Whether the capital of a bet against this mean ever reached the level that rules it out."""
+        """Return whether the capital of a bet against this mean ever reached the level that rules it out."""
         value = weighted + weight_missing * mean
         # What the unseen numbers must have as their mean; of infinitely many, the mean itself.
         expected = mean + ((n_before - missing_before) * mean - sums_before) / n_unseen
@@ -164,7 +164,7 @@ def betting_limits(
 
 
 def _bisect(end: float, centre: float, ruled_out: Callable[[float], bool]) -> float:
-    """The last mean between `end` and `centre` that is ruled out; `end` if none is."""
+    """Return the last mean between `end` and `centre` that is ruled out; `end` if none is."""
     if end == centre or not ruled_out(end):
         return end
     outside, inside = end, centre

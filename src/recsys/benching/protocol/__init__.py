@@ -98,7 +98,7 @@ class Protocol:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def place(self, *where: str) -> str:
-        """The file and the line of one of its settings, for errors that come up while running."""
+        """Return the file and the line of one of its settings, for errors that come up while running."""
         return _location(self.path, self.path.read_text(encoding="utf-8-sig"), where)
 
     @contextmanager
@@ -111,7 +111,7 @@ class Protocol:
             raise
 
     def at(self, name: str) -> Path:
-        """A path of the protocol, resolved from its own folder."""
+        """Return a path of the protocol, resolved from its own folder."""
         return self.path.parent / name
 
     @cached_property
@@ -149,7 +149,7 @@ def read_protocol(path: str | Path) -> Protocol:
 
 
 def line_numbers(text: str) -> dict[tuple[str, ...], int]:
-    r"""The line of each table and key of a TOML text, by its path.
+    r"""Return the line of each table and key of a TOML text, by its path.
 
     >>> line_numbers('seed = 1\n[metrics]\nnames = ["mrr"]')[("metrics", "names")]
     3
@@ -206,7 +206,7 @@ def _check_schema(file: Path, text: str, content: dict[str, Any]) -> None:
 
 
 def _location(file: Path, text: str, where: Sequence[str]) -> str:
-    """The file and the line of a setting, of its table, or of what is in it."""
+    """Return the file and the line of a setting, of its table, or of what is in it."""
     lines = line_numbers(text)
     for length in range(len(where), 0, -1):
         if tuple(where[:length]) in lines:
@@ -442,7 +442,7 @@ def run_protocol(
 
 
 def input_digests(protocol: Protocol, *, check: bool = True) -> dict[str, str]:
-    """{file: sha256} of every input; with `check`, one that differs from the protocol is an error.
+    """Return {file: sha256} of every input; with `check`, one that differs from the protocol is an error.
 
     The sha256 of a folder or a glob is that of the lines `sha256sum` prints for the names of its files.
     """

@@ -18,7 +18,7 @@ from recsys.models.trainable import TRAINABLE
 
 
 def protocol_text(plan: BenchPlan, data: str, target: Path, *, draws: dict[str, int], **reading: Any) -> str:
-    """The protocol of a plan, as TOML.
+    """Return the protocol of a plan, as TOML.
 
     Args:
         plan: what the data is and how it is split.
@@ -59,7 +59,7 @@ def protocol_text(plan: BenchPlan, data: str, target: Path, *, draws: dict[str, 
 
 
 def _section(name: str, settings: dict[str, Any], *why: str) -> str:
-    """A table of TOML below the reasons for it."""
+    """Return a table of TOML below the reasons for it."""
     head = [f"[{name}]"] if name else []
     lines = [f"{key} = {_value(value)}" for key, value in settings.items() if value is not None]
     return "\n".join([*map(_comment, why), *head, *lines])

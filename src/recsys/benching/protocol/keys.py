@@ -53,7 +53,7 @@ def as_key(fix: Fix) -> str:
 
 
 def _keys() -> Mapping[str, Collection[str]]:
-    """The keys of each table of a protocol file, by its name."""
+    """Return the keys of each table of a protocol file, by its name."""
     from recsys.splits import STRATEGIES
     from recsys.splits.job import DEFAULTS
 

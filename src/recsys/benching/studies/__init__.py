@@ -80,7 +80,7 @@ class Study(Tabled):
     draw: Callable[[], Any]
 
     def to_text(self) -> str:
-        """The question, what the numbers are of, the table and the answer."""
+        """Return the question, what the numbers are of, the table and the answer."""
         return "\n".join([*map(note_text, (self.question, *self.about)), "", super().to_text()])
 
     def _columns(self) -> Columns:
@@ -178,7 +178,7 @@ def places_of(metric: str, values: dict[str, float]) -> dict[str, int]:
 
 
 def _order(places: dict[str, int]) -> str:
-    """The models by place, as "a > b = c"."""
+    """Return the models by place, as "a > b = c"."""
     by_place: dict[int, list[str]] = {}
     for name in sorted(places, key=lambda name: (places[name], name)):
         by_place.setdefault(places[name], []).append(name)
@@ -376,7 +376,7 @@ def quality(name: str, by_sigma: list[float]) -> list[float]:
 
 
 def half_point(shares: list[float]) -> float:
-    """The sigma at which half is left, interpolated between those tried; infinite if never."""
+    """Return the sigma at which half is left, interpolated between those tried; infinite if never."""
     for i in range(1, len(shares)):
         if shares[i] <= 0.5:
             fallen = (shares[i - 1] - 0.5) / (shares[i - 1] - shares[i])

@@ -55,7 +55,7 @@ class Setting:
 def described(
     setting: Setting, split: str, seed: int, *, ranked: bool = True, more: str | None = None
 ) -> list[str]:
-    """What a reader must know of the numbers of a study, one sentence or two per line.
+    """Return what a reader must know of the numbers of a study, one sentence or two per line.
 
     Args:
         setting: the data.
@@ -79,7 +79,7 @@ class Predictor:
 
 
 def setting_of(data: Any = None, *, seed: int = 0) -> Setting:
-    """A data set by path, a table with user, item, rating and time, or the demo world."""
+    """Return a data set by path, a table with user, item, rating and time, or the demo world."""
     if data is None:
         from recsys.splits.datasets.demo_world import demo_world
 

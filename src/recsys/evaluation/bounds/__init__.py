@@ -104,7 +104,7 @@ class Bounds(Tabled, Mapping[str, Limits]):
         return self._value_columns() | details | {"why": [r.reason for r in rows]}
 
     def to_markdown(self) -> str:
-        """A pipe table with footnotes below it."""
+        """Return a pipe table with footnotes below it."""
         return "\n".join(
             [markdown_table(self._value_columns() | self._method_columns()), "", *self._footnotes()]
         )

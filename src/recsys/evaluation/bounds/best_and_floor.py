@@ -108,7 +108,7 @@ class _BoundsSearch:
         )
 
     def _discount_falls(self, request: Request) -> bool:
-        """Whether no place weighs more than one above it."""
+        """Return whether no place weighs more than one above it."""
         discount = request.conventions(self.rules).discount
         if "discount" not in request.metric.conventions or isinstance(discount, str):
             return True
@@ -256,7 +256,7 @@ class _BoundsSearch:
                 self.best[str(request)] = KnownValue(value, "found")
 
     def limits(self, request: Request, value: float) -> Limits:
-        """The limits of one request, with a reason if one is unknown."""
+        """Return the limits of one request, with a reason if one is unknown."""
         name = str(request)
         floor, best = self.floor.get(name, KnownValue()), self.best.get(name, KnownValue())
         unknown = math.isnan(floor.value) or math.isnan(best.value)
@@ -267,7 +267,7 @@ class _BoundsSearch:
 
 
 def _at_best_bound(request: Request, values: Float) -> bool:
-    """Whether every value is at the best end of the metric's range."""
+    """Return whether every value is at the best end of the metric's range."""
     end = request.metric.bounds[0 if request.metric.better == "lower" else 1]
     known = values[~np.isnan(values)]
     return bool(len(known) and math.isfinite(end) and (np.abs(known - end) <= _TOLERANCE).all())
@@ -281,17 +281,17 @@ class _RandomListReading(Reading):
         self._pool = pool
 
     def mean_shown(self, k: int | None, values: Float) -> Float:
-        """The mean over all candidates: each is equally likely to be shown."""
+        """Return the mean over all candidates: each is equally likely to be shown."""
         del k
         return self._pool.mean_over_candidates(values)
 
     def n_shown(self, k: int | None) -> Int:
-        """The number of items a random list shows."""
+        """Return the number of items a random list shows."""
         return self._pool.n_shown(k)
 
 
 def _expected_mean_of_items(pool: CandidatePool, request: Request, rules: Conventions) -> float:
-    """The floor of a metric that is a mean over the items shown."""
+    """Return the floor of a metric that is a mean over the items shown."""
     conventions = request.conventions(rules)
     reading = _RandomListReading(pool.readings.under(conventions), pool)
     column = np.asarray(request.metric.body(reading, request.k, conventions, **request.own_params))
@@ -304,7 +304,7 @@ def _expected_mean_of_items(pool: CandidatePool, request: Request, rules: Conven
 
 
 def _column_mean(pool: CandidatePool, request: Request, column: Float) -> float:
-    """The summary of one value per case, as the metric defines it."""
+    """Return the summary of one value per case, as the metric defines it."""
     rows = PerCase(
         pool.judged.cases.values, {str(request): column}, pool.judged.clusters, pool.user_context.case_weights
     )
@@ -312,7 +312,7 @@ def _column_mean(pool: CandidatePool, request: Request, column: Float) -> float:
 
 
 def _expected_count_of_items(pool: CandidatePool, request: Request) -> float:
-    """The floor of a metric that counts different items shown, as a number or as a share."""
+    """Return the floor of a metric that counts different items shown, as a number or as a share."""
     share = np.minimum(pool.n_shown(request.k) / np.maximum(pool.n_declared, 1), 1.0)
     certain = share >= 1.0
     log_missed = np.log1p(-np.where(certain, 0.0, share))

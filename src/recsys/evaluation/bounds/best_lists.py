@@ -46,7 +46,7 @@ def any_lists(task: BoundsTask) -> list[BestLists]:
 
 
 def any_candidates(task: BoundsTask) -> list[BestLists]:
-    """The same, unless complete lists say what the candidates are: those need not all be allowed."""
+    """Return the same, unless complete lists say what the candidates are: those need not all be allowed."""
     return [BestLists(task.lists(), proven=True, constant=not task.pool.complete)]
 
 
@@ -121,7 +121,7 @@ def calibrated(task: BoundsTask) -> list[BestLists]:
 
 
 def _shares(amounts: Float) -> Float:
-    """Each row over its sum."""
+    """Return each row over its sum."""
     total = amounts.sum(axis=1, keepdims=True)
     return np.asarray(np.divide(amounts, total, out=np.zeros_like(amounts), where=total > 0))
 
@@ -196,7 +196,7 @@ def _choose_heads(
 
 
 def _candidates_per_set(pool: CandidatePool, sets: _LabelSets, cases: Int) -> Int:
-    """How many candidates of each set these cases have: cases x sets."""
+    """Return how many candidates of each set these cases have: cases x sets."""
     n_sets = len(sets.labels)
     row, item = pool.pairs_of(cases)
     of_set = sets.of_item[item]
@@ -219,17 +219,17 @@ def _next_candidate(
 
 
 def nearest_to_user(task: BoundsTask) -> list[BestLists]:
-    """The candidates nearest to their user."""
+    """Return the candidates nearest to their user."""
     return [_by_cosine(task, profile_entries(task.reading), sign=1.0)]
 
 
 def farthest_from_user(task: BoundsTask) -> list[BestLists]:
-    """The candidates farthest from what their user had."""
+    """Return the candidates farthest from what their user had."""
     return [_by_cosine(task, profile_entries(task.reading, units=True, of_items=True), sign=-1.0)]
 
 
 def _by_cosine(task: BoundsTask, profile: WeightedRows, *, sign: float) -> BestLists:
-    """The candidates with the highest (sign 1) or lowest (-1) cosine.
+    """Return the candidates with the highest (sign 1) or lowest (-1) cosine.
 
     If items without a vector are dropped, showing one may be better still.
     """
@@ -314,7 +314,7 @@ def _shortlist(pool: CandidatePool, reading: Reading, depth: int, distance: Any,
 
 
 def _distances(reading: Reading, one: Int, other: Int, distance: Any) -> Float:
-    """The distance of each item of `one` to each item of `other`; 0 from an item to itself."""
+    """Return the distance of each item of `one` to each item of `other`; 0 from an item to itself."""
     if distance == "cosine":
         unit, _ = _unit_vectors(reading)
         return np.where(one[:, None] == other, 0.0, 1.0 - unit[one] @ unit[other].T)
@@ -334,7 +334,7 @@ def _distances(reading: Reading, one: Int, other: Int, distance: Any) -> Float:
 
 
 def _unit_vectors(reading: Reading) -> tuple[Float, Bool]:
-    """The vector of each item scaled to length 1, and which items have one."""
+    """Return the vector of each item scaled to length 1, and which items have one."""
 
     def make() -> tuple[Float, Bool]:
         rows = reading.facts.rows
@@ -377,7 +377,7 @@ BUILDERS: dict[str, Builder] = {
 
 
 def builder_of(request: Request) -> Builder | None:
-    """The function that builds the best lists of a metric, or None."""
+    """Return the function that builds the best lists of a metric, or None."""
     builder = request.metric.best_lists or ("highest_values" if request.metric.mean_of_items else "")
     if not isinstance(builder, str):
         return builder

@@ -148,7 +148,7 @@ class CandidatePool:
         return allowed[~is_in(allowed, seen)]
 
     def keys_of(self, data: Interactions | None) -> Int:
-        """The pairs of a table as keys, restricted to items that may be shown."""
+        """Return the pairs of a table as keys, restricted to items that may be shown."""
         if data is None:
             return np.zeros(0, dtype=np.int64)
         case, at = entries_of_cases(data, self.judged.cases)
@@ -160,7 +160,7 @@ class CandidatePool:
         return sorted_unique(self.key(case[known], item[known]))
 
     def key(self, case: Array, item: Array) -> Int:
-        """One number per pair."""
+        """Return one number per pair."""
         return case.astype(np.int64) * len(self.items) + item
 
     @cached_property
@@ -184,18 +184,18 @@ class CandidatePool:
         return np.concatenate([[0], np.cumsum(self.n_keys)])
 
     def allowed(self, case: Array, item: Array) -> Bool:
-        """Which pairs are candidates."""
+        """Return which pairs are candidates."""
         return np.asarray(
             self.showable[item] & (is_in(self.key(case, item), self.keys) == self.keys_are_allowed)
         )
 
     def pairs_of(self, cases: Int) -> tuple[Int, Int]:
-        """The row among these adjacent cases, and the item, of each of their keys."""
+        """Return the row among these adjacent cases, and the item, of each of their keys."""
         own = slice(self.starts[cases[0]], self.starts[cases[-1] + 1])
         return self.case[own] - cases[0], self.item[own]
 
     def candidates_of_case(self, case: int) -> Int:
-        """The candidates of one case."""
+        """Return the candidates of one case."""
         own = self.item[self.starts[case] : self.starts[case + 1]]
         if self.keys_are_allowed:
             return own
@@ -236,7 +236,7 @@ class CandidatePool:
         return np.minimum(int(self._hits.n_listed.max(initial=0)), self.n_candidates)
 
     def n_shown(self, k: int | None) -> Int:
-        """How many of the first k places a full list fills, per case."""
+        """Return how many of the first k places a full list fills, per case."""
         full = np.minimum(self.places, self.n_declared)
         return full if k is None else np.minimum(full, k)
 
@@ -280,20 +280,20 @@ class CandidatePool:
         return len(case) - int(allowed.sum())
 
     def cached(self, key: Hashable, make: Callable[[], T]) -> T:
-        """A value that several metrics need, computed once."""
+        """Return a value that several metrics need, computed once."""
         if key not in self._cache:
             self._cache[key] = make()
         value: T = self._cache[key]
         return value
 
     def mean_over_candidates(self, values: Float) -> Float:
-        """The mean of a value per item over the candidates of each case."""
+        """Return the mean of a value per item over the candidates of each case."""
         own = np.bincount(self.case, weights=values[self.item], minlength=self.n_cases)
         total = own if self.keys_are_allowed else values[self.showable].sum() - own
         return np.divide(total, self.n_declared, out=np.zeros(self.n_cases), where=self.n_declared > 0)
 
     def with_lists(self, indptr: Int, codes: Array) -> MatchedTruth:
-        """The same truth with other lists, given in the codes of `items`."""
+        """Return the same truth with other lists, given in the codes of `items`."""
         return replace(
             self.catalogue_truth,
             list_indptr=indptr,
@@ -302,14 +302,14 @@ class CandidatePool:
         )
 
     def blocks(self, width: int) -> Iterator[Int]:
-        """The cases in blocks, so that a table of cases x `width` stays small."""
+        """Yield the cases in blocks, so that a table of cases x `width` stays small."""
         step = max(1, BLOCK // max(width, 1))
         for first in range(0, self.n_cases, step):
             yield np.arange(first, min(first + step, self.n_cases))
 
 
 def is_in(keys: Array, known: Array) -> Bool:
-    """Which keys occur among ascending `known` ones."""
+    """Return which keys occur among ascending `known` ones."""
     if len(known) == 0:
         return np.zeros(len(keys), dtype=bool)
     at: Any = np.minimum(np.searchsorted(known, keys), len(known) - 1)
@@ -331,7 +331,7 @@ class ListHeads(NamedTuple):
 
     @classmethod
     def join(cls, parts: Sequence[tuple[Array, Array]]) -> ListHeads:
-        """The pairs of all parts, one part after the other."""
+        """Return the pairs of all parts, one part after the other."""
         cases, items = zip((_EMPTY, _EMPTY), *parts, strict=True)
         return cls(np.concatenate(cases), np.concatenate(items))
 

@@ -40,7 +40,7 @@ def most_items(task: BoundsTask) -> list[BestLists]:
 
 
 def _most_even_lists(task: BoundsTask, counted: Bool) -> tuple[BuiltLists, bool]:
-    """The most even lists, with the `counted` items preferred, and whether none are more even."""
+    """Return the most even lists, with the `counted` items preferred, and whether none are more even."""
     pool, k = task.pool, task.places
 
     def make() -> tuple[BuiltLists, bool]:
@@ -55,7 +55,7 @@ def _most_even_lists(task: BoundsTask, counted: Bool) -> tuple[BuiltLists, bool]
 
 
 def exposed_by_merit(task: BoundsTask) -> list[BestLists]:
-    """The items of each group as often as the group deserves."""
+    """Return the items of each group as often as the group deserves."""
     pool, by = task.pool, task.params["by"]
     groups, ids = task.reading.facts.attribute(by), pool.catalogue.ids
     shelf = CatalogueReading(ids, np.zeros(len(ids)), pool.catalogue, 1.0, pool.context)
@@ -73,7 +73,7 @@ def exposed_by_merit(task: BoundsTask) -> list[BestLists]:
 
 
 def _order_by_exposure(task: BoundsTask, lists: BuiltLists, due: Float | None = None) -> Any:
-    """The lists; where places differ in weight, items with least exposure relative to `due` lead."""
+    """Return the lists; where places differ in weight, items with least exposure relative to `due` lead."""
     weight, places, n_items = _place_weighting(task), task.places, len(task.pool.items)
     if weight in ("none", "list"):
         return task.pool.with_lists(*lists)
@@ -100,7 +100,7 @@ def _place_weighting(task: BoundsTask) -> str:
 
 
 def counted_items(pool: CandidatePool, request: Request) -> Bool:
-    """Which items a metric counts that counts different items shown."""
+    """Return which items a metric counts that counts different items shown."""
     which = request.metric.which_items
     if which is None:
         return pool.in_catalogue
@@ -153,7 +153,7 @@ def spread_items(pool: CandidatePool, places: Int, due: Float) -> BuiltLists:
 
 
 def is_repeat(keys: Int) -> Bool:
-    """Which keys occurred earlier in the array."""
+    """Return which keys occurred earlier in the array."""
     order = np.argsort(keys, kind="stable")
     out = np.zeros(len(keys), dtype=bool)
     out[order[1:]] = keys[order[1:]] == keys[order[:-1]]
@@ -161,7 +161,7 @@ def is_repeat(keys: Int) -> Bool:
 
 
 def most_even_counts(caps: Int, total: int) -> Int:
-    """The most even whole numbers of this sum, none above its cap; ascending."""
+    """Return the most even whole numbers of this sum, none above its cap; ascending."""
     caps = np.sort(caps)
     low, high = 0, int(caps.max(initial=0))
     while low < high:  # the highest level that all items can be filled to
@@ -213,7 +213,7 @@ def _find_chain(pool: CandidatePool, case: Int, item: Int, counted: Bool) -> lis
 
 
 def _cases_able_to_show(pool: CandidatePool, case: Int, item: Int, targets: Int) -> Bool:
-    """Which cases may show one of these items that they do not show yet."""
+    """Return which cases may show one of these items that they do not show yet."""
     mask = np.zeros(len(pool.items), dtype=bool)
     mask[targets] = True
     n_keys = np.bincount(pool.case[mask[pool.item]], minlength=pool.n_cases)
@@ -224,7 +224,7 @@ def _cases_able_to_show(pool: CandidatePool, case: Int, item: Int, targets: Int)
 def _trace_chain(
     pool: CandidatePool, case: Int, item: Int, layers: list[Int], giver: int
 ) -> list[tuple[int, int]]:
-    """The chain of replacements from an item that gives up a showing to an item of the first layer."""
+    """Return the chain of replacements from an item that gives up a showing to an item of the first layer."""
     out, gives = [], giver
     for layer in reversed(layers):
         for at in np.flatnonzero(item == gives).tolist():

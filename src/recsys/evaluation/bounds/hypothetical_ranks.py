@@ -41,7 +41,7 @@ class HypotheticalRanks:
     restricted = False
 
     def shown(self, ties: str) -> Shown:
-        """The lists of the evaluation; hypothetical ranks have none of their own."""
+        """Return the lists of the evaluation; hypothetical ranks have none of their own."""
         return self.evaluated.shown(ties)
 
     def of_judged(self) -> RankedTruth:
@@ -52,13 +52,13 @@ class HypotheticalRanks:
         return 0, 0
 
     def hits(self, ties: str, duplicates: str) -> Hits:
-        """The hypothetical hits; ties and duplicates do not apply."""
+        """Return the hypothetical hits; ties and duplicates do not apply."""
         del ties, duplicates
         return self.new_hits
 
 
 def entry_gains(pool: CandidatePool, request: Request, rules: Conventions) -> Float:
-    """The gain of each entry of the truth in a ranking metric, as far as it decides the best order."""
+    """Return the gain of each entry of the truth in a ranking metric, as far as it decides the best order."""
     judged, metric, conventions = pool.judged, request.metric, request.conventions(rules)
     if metric.population == "judged" and metric.reads_judgements:
         return np.ones(len(judged.judged))
@@ -73,7 +73,7 @@ def entry_gains(pool: CandidatePool, request: Request, rules: Conventions) -> Fl
 
 
 def best_ranks(pool: CandidatePool, gain: Float) -> HypotheticalRanks:
-    """The reachable items first, by descending gain; items without gain are left out."""
+    """Return the reachable items first, by descending gain; items without gain are left out."""
     case, at = _reachable_entries(pool)
     order = np.lexsort((-gain[at], case))
     case, at = case[order], at[order]
@@ -83,7 +83,7 @@ def best_ranks(pool: CandidatePool, gain: Float) -> HypotheticalRanks:
 
 
 def tied_ranks(pool: CandidatePool) -> HypotheticalRanks:
-    """All candidates tied: metrics compute their expectation over equal scores."""
+    """Return all candidates tied: metrics compute their expectation over equal scores."""
     case, at = _reachable_entries(pool)
     grades = pool.judged.grades
     if grades is not None:
@@ -125,7 +125,7 @@ def random_ranks(pool: CandidatePool, turn: int) -> HypotheticalRanks:
 def with_ranks(
     pool: CandidatePool, case: Array, at: Array, rank: Int, tied: Int | None = None
 ) -> HypotheticalRanks:
-    """The truth with its entries `at` put at these ranks; sorted by case, then rank."""
+    """Return the truth with its entries `at` put at these ranks; sorted by case, then rank."""
     judged = pool.judged
     hits = judged.hits("by_id", "first")
     item, weights = judged.judged[at], judged.item_weights
@@ -148,13 +148,13 @@ def with_ranks(
 
 
 def _reachable_entries(pool: CandidatePool) -> tuple[Int, Int]:
-    """The case and the truth entry of every reachable item."""
+    """Return the case and the truth entry of every reachable item."""
     at = np.flatnonzero(pool.reachable)
     return pool.truth_case[at], at
 
 
 def _by_item_gain(task: BoundsTask, item_gains: Float) -> BestLists:
-    """The relevant items with the highest gain on top: optimal for a sum over hits."""
+    """Return the relevant items with the highest gain on top: optimal for a sum over hits."""
     counts = entry_gains(task.pool, task.request, task.rules) > 0
     codes = task.pool.catalogue_truth.judged
     return BestLists(best_ranks(task.pool, np.where(counts, item_gains[codes], 0.0)), proven=True)
@@ -170,7 +170,7 @@ def most_valuable(task: BoundsTask) -> list[BestLists]:
 
 
 def least_expected(task: BoundsTask) -> list[BestLists]:
-    """The relevant items that the reference is least likely to show."""
+    """Return the relevant items that the reference is least likely to show."""
     pool, reading, k = task.pool, task.reading, task.request.k
     if task.params["expected"] == "frequency" or len(reading.context.reference.cases) == 0:  # type: ignore[union-attr]
         return [_by_item_gain(task, 1.0 - reference_frequency(reading, k))]
@@ -191,7 +191,7 @@ def new_intents(task: BoundsTask) -> list[BestLists]:
 
 
 def every_intent(task: BoundsTask) -> list[BestLists]:
-    """The same where an intent counts once only."""
+    """Return the same where an intent counts once only."""
     return [_greedy_intents(task, 1.0)]
 
 
@@ -224,7 +224,7 @@ def _by_number_of_intents(task: BoundsTask) -> HypotheticalRanks:
 
 
 def _reachable_intents(task: BoundsTask) -> Intents:
-    """The intents of the relevant items that are candidates of their case."""
+    """Return the intents of the relevant items that are candidates of their case."""
     pool, intents = task.pool, truth_intents(task.reading)
     keys = np.sort(pool.key(pool.truth_case, pool.catalogue_truth.judged)[pool.reachable])
     keep = is_in(pool.key(intents.case, intents.item), keys)

@@ -124,7 +124,7 @@ class Chart:
 
 
 def vl_convert() -> Any:
-    """The package that carries the Vega scripts and draws without a browser."""
+    """Return the package that carries the Vega scripts and draws without a browser."""
     with needs_extra("vl-convert-python", "report", "Drawing a chart"):
         import vl_convert as vl
     return vl
@@ -141,7 +141,7 @@ _SIZES = {
 
 
 def chart_of(picture: Picture) -> Chart:
-    """The picture in Vega-Lite.
+    """Return the picture in Vega-Lite.
 
     Several panels are a concatenation. A page sets its columns and the width of the panels: `usermeta` says
     how wide a panel wants to be at least, and what its labels take next to the plot.
@@ -184,7 +184,7 @@ def _view(panel: Panel) -> dict[str, Any]:
 
 
 def _layer(mark: Mark, panel: Panel) -> dict[str, Any]:
-    """One mark: how it looks, and which fields place it."""
+    """Return one mark: how it looks, and which fields place it."""
     look: dict[str, Any] = {"type": _TYPES.get(mark.kind, mark.kind)}
     if mark.kind in _SIZES:
         look[_SIZES[mark.kind]] = {"expr": f"datum.{mark.size}"} if isinstance(mark.size, str) else mark.size

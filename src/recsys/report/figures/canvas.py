@@ -75,7 +75,7 @@ def save(figure: Any, path: str | os.PathLike[str]) -> Path:
 
 
 def figure_of(picture: Picture, ax: Any = None) -> Any:
-    """The picture on new Axes, or on those given: one for one panel, an array for several."""
+    """Return the picture on new Axes, or on those given: one for one panel, an array for several."""
     matplotlib = _matplotlib()
     if ax is None:
         # A backend that is loaded while the style applies loses what it sets: that of notebooks would take
@@ -153,7 +153,7 @@ def _draw(panel: Panel, axes: Any) -> None:
 
 
 def _legend_handles(panel: Panel) -> list[Any]:
-    """What the legend shows of each series: a line with its marker, or a patch of its colour."""
+    """Return what the legend shows of each series: a line with its marker, or a patch of its colour."""
     kinds = {mark.kind for mark in panel.marks if not mark.colour}
     handles: list[Any] = []
     for name in panel.series.highlighted:
@@ -194,7 +194,7 @@ def _set_axis(axis: Axis, drawn: Any, set_limits: Any, set_scale: Any) -> None:
 
 
 def _look(panel: Panel, mark: Mark, name: str) -> dict[str, Any]:
-    """The label, colour, marker and dash of a mark of a series."""
+    """Return the label, colour, marker and dash of a mark of a series."""
     series = panel.series
     i = list(series.names).index(name) if name in series.names else None
     dash = mark.dash or (series.dashes[i] if series.dashes and i is not None else (1, 0))
@@ -219,7 +219,7 @@ def _places(panel: Panel, channel: str, values: Sequence[Any], name: str) -> Any
 
 
 def _draw_mark(axes: Any, panel: Panel, mark: Mark, rows: list[Row], look: dict[str, Any]) -> None:
-    """One mark of one series, at the places of its rows."""
+    """Draw one mark of one series, at the places of its rows."""
     name = rows[0].get(panel.series.field, "")
     at = {c: _places(panel, c[0], [row[f] for row in rows], name)
           for c in ("x", "y", "x2", "y2") if (f := getattr(mark, c))}  # fmt: skip

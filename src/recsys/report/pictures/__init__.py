@@ -462,13 +462,13 @@ def heat(values: Table, *, title: str = "") -> Picture:
 
 
 def _listed(names: Iterable[Any]) -> str:
-    """The first four names, and how many more there are."""
+    """Return the first four names, and how many more there are."""
     texts = [str(name) for name in names]
     return ", ".join(texts[:4]) + (f" and {len(texts) - 4} more" if len(texts) > 4 else "")
 
 
 def _time(when: Any) -> datetime:
-    """A time as a datetime without a zone, of UTC where it has one."""
+    """Return a time as a datetime without a zone, of UTC where it has one."""
     moment = when.astype("datetime64[us]").item() if isinstance(when, np.datetime64) else when
     if isinstance(moment, str):
         with contextlib.suppress(ValueError):

@@ -42,7 +42,7 @@ class Axis:
     grid: bool = True
 
     def place(self, value: float) -> float:
-        """Where a number is on a linear axis, from 0 to 1."""
+        """Return where a number is on a linear axis, from 0 to 1."""
         return float((value - self.domain[0]) / (self.domain[1] - self.domain[0]))
 
 
@@ -92,7 +92,7 @@ class Mark:
         return [field for field in (self.x, self.y, self.x2, self.y2, self.text) if field]
 
     def drawn(self, panel: Panel) -> list[Row]:
-        """The rows that have all the fields it is placed by."""
+        """Return the rows that have all the fields it is placed by."""
         rows = panel.rows if self.rows is None else self.rows
         return [row for row in rows if all(field in row for field in self.fields)]
 
@@ -155,7 +155,7 @@ def model_series(
 
 
 def value_rows(values: Mapping[Any, Mapping[Any, Any]], key: str, first: str = "model") -> list[Row]:
-    """{model: {key: value}} as rows with model, key, value, low and high; NaN values are left out."""
+    """Return {model: {key: value}} as rows with model, key, value, low and high; NaN values are left out."""
     rows = []
     for name, by_key in values.items():
         for at, entry in by_key.items():
@@ -168,7 +168,7 @@ def value_rows(values: Mapping[Any, Mapping[Any, Any]], key: str, first: str = "
 
 
 def names_axis(names: Iterable[Any], title: str = "") -> Axis:
-    """An axis of names."""
+    """Return an axis of names."""
     return Axis(title, "names", ticks=[str(name) for name in names], grid=False)
 
 
@@ -183,7 +183,7 @@ def number_axis(
     n_ticks: int = 5,
     pad: float = 0.0,
 ) -> Axis:
-    """A linear axis over the values of some fields.
+    """Return a linear axis over the values of some fields.
 
     Args:
         rows: the rows.
@@ -236,7 +236,7 @@ def nice_ticks(low: float, high: float, n: int, *, percent: bool = False) -> tup
 
 
 def number_text(value: float, form: str) -> str:
-    """A number as d3 writes it; 0, without sign and unit, where rounding leaves nothing of it.
+    """Return a number as d3 writes it; 0, without sign and unit, where rounding leaves nothing of it.
 
     >>> number_text(0.001, "+.0%"), number_text(0.05, "+.1%"), number_text(-2, ".0f") == "\u22122"
     ('0', '+5.0%', True)
@@ -254,7 +254,7 @@ def text_width(text: str, size: float = 12.0) -> float:
 
 
 def spread(places: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """The nearest places that are at least `gap` apart and lie between two ends, in the order given.
+    """Return the nearest places that are at least `gap` apart and lie between two ends, in the order given.
 
     >>> spread([1.0, 1.0, 5.0], 1.0, 0.0, 10.0)
     [0.5, 1.5, 5.0]

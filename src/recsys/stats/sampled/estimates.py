@@ -143,7 +143,7 @@ def estimate_all(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> dict[str, dict[str, SampledEstimate]]:
-    """Every metric by every method: {metric: {method: estimate}}; arguments as in `estimate`."""
+    """Return every metric by every method: {metric: {method: estimate}}; arguments as in `estimate`."""
     cases = Cases.from_ranks(
         ranks, n_negatives, n_items, tied=tied, replacement=replacement, clusters=clusters
     )
@@ -169,7 +169,7 @@ def _estimates(
     gamma: float,
     prior: str,
 ) -> list[SampledEstimate]:
-    """Each metric by one method."""
+    """Return each metric by one method."""
     check_choice("method", method, METHODS)
     check_confidence(confidence)
     check_correction(gamma, prior)
@@ -231,7 +231,7 @@ def _mean_estimate(
     confidence: float,
     worst_bias: float | None,
 ) -> SampledEstimate:
-    """The mean of one value per case with its interval, both clipped to the metric's bounds.
+    """Return the mean of one value per case with its interval, both clipped to the metric's bounds.
 
     `possible` holds the least and the greatest value that a case could have, for each class of cases.
     """
@@ -259,7 +259,7 @@ def corrected_values(
     gamma: float = 0.01,
     prior: str = "uniform",
 ) -> Float:
-    """The corrected values of the sampled ranks 1 to n + 1."""
+    """Return the corrected values of the sampled ranks 1 to n + 1."""
     if method == "uncorrected":
         return values_by_rank(metric, n_negatives + 1)
     if method == "rank":
@@ -309,7 +309,7 @@ class RankDistribution:
     parts: tuple[Part, ...]
 
     def mean_of(self, metric: Any) -> float:
-        """A metric's mean over these ranks.
+        """Return a metric's mean over these ranks.
 
         >>> fit_ranks([1, 1, 1, 1], 99, 1000).mean_of("auc").__round__(1)
         1.0
@@ -356,7 +356,7 @@ def fit_ranks(
 def resampled_metrics(
     cases: Cases, metrics: list[RankMetric], n: int, seed: int, unseen_ranks: tuple[int, ...] = ()
 ) -> list[Float]:
-    """Each metric from n resamples of the users, each fitted as the sample itself was, in one row.
+    """Return each metric from n resamples of the users, each fitted as the sample itself was, in one row.
 
     If all users have the same values, so do all resamples. With `unseen_ranks` every user has a random,
     exponential weight instead, and so has one more user (see `gaffke`), whose sampled rank is another
@@ -433,7 +433,7 @@ class _LikelihoodProblem:
         return chance, iterations
 
     def by_class(self, chance: Float, counts: list[Float]) -> list[tuple[Float, Float]]:
-        """Each class's share of the cases, and the posterior distribution of its true ranks."""
+        """Return each class's share of the cases, and the posterior distribution of its true ranks."""
         n_cases = np.maximum(sum(count.sum(axis=1) for count in counts), _SMALLEST_CHANCE)
         results = []
         for table, count in zip(self.tables, counts, strict=True):
@@ -463,7 +463,7 @@ def _small_products(left: Float, right: Float) -> Float:
 
 
 def inclusion_chances(weights: Any, n: int) -> Float:
-    """The probability of each item to be among n different ones, drawn one after the other by weight.
+    """Return the probability of each item to be among n different ones, drawn one after the other by weight.
 
     Rosén's approximation: 1 - exp(-t w), with t such that the probabilities add up to n.
 
@@ -492,7 +492,7 @@ def inclusion_chances(weights: Any, n: int) -> Float:
 
 
 def weighted_ranks(above: Any, chances: Any, n_items: Any, *, replacement: bool = False) -> Float:
-    """An unbiased estimate of the true rank of each positive from negatives of unequal probability.
+    """Return an unbiased estimate of the true rank of each positive from negatives of unequal probability.
 
     Args:
         above: whether each negative scores above the positive: a matrix with one row per case; 0.5 for a tie.

@@ -211,7 +211,7 @@ def winner_probability(
     gamma: float = 0.01,
     prior: str = "uniform",
 ) -> float:
-    """The probability that the model that wins on sampled ranks also wins on the whole catalogue.
+    """Return the probability that the model that wins on sampled ranks also wins on the whole catalogue.
 
     Args:
         first: ranks of one model, one per case; or truth counted among candidates.
@@ -274,7 +274,7 @@ def winner_probability(
 
 
 def _chance_positive(mean: float, deviation: float) -> float:
-    """The probability that a normal variable is above zero."""
+    """Return the probability that a normal variable is above zero."""
     if deviation == 0 or not math.isfinite(deviation):
         return 0.5 if mean == 0 or deviation else float(mean > 0)
     return 0.5 * math.erfc(-mean / (deviation * math.sqrt(2)))
@@ -291,7 +291,7 @@ def _corrected_moments(
     prior: str,
     ranks: Int | None = None,
 ) -> _RankMoments:
-    """The moments at the true `ranks`, or by default in each bin of all ranks."""
+    """Return the moments at the true `ranks`, or by default in each bin of all ranks."""
     check_choice("method", method, METHODS)
     if method == "mle":
         raise InputError("method='mle' does not correct single ranks.", hint="Use 'cls' or 'bv'.")

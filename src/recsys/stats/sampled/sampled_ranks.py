@@ -47,7 +47,7 @@ class RankMetric(NamedTuple):
 
 
 def parse_rank_metric(metric: Any) -> RankMetric:
-    """The RankMetric of a name such as "ndcg@10", or of a parsed request.
+    """Return the RankMetric of a name such as "ndcg@10", or of a parsed request.
 
     >>> str(parse_rank_metric("hit_rate@5"))
     'hit@5'
@@ -78,7 +78,7 @@ def parse_rank_metric(metric: Any) -> RankMetric:
 
 @lru_cache(maxsize=8)
 def values_by_rank(metric: RankMetric, n_candidates: int) -> Float:
-    """The metric's value at ranks 1, 2, … of n candidates, one of them relevant.
+    """Return the metric's value at ranks 1, 2, … of n candidates, one of them relevant.
 
     >>> values_by_rank(parse_rank_metric("mrr@2"), 3).tolist()
     [1.0, 0.5, 0.0]
@@ -87,7 +87,7 @@ def values_by_rank(metric: RankMetric, n_candidates: int) -> Float:
 
 
 def values_between_ranks(metric: RankMetric, ranks: Float, n_candidates: int) -> Float:
-    """The metric's formula at ranks that need not be whole, such as sampled ranks scaled up.
+    """Return the metric's formula at ranks that need not be whole, such as sampled ranks scaled up.
 
     >>> values_between_ranks(parse_rank_metric("mrr@2"), np.array([1.0, 1.6, 2.2]), 3).tolist()
     [1.0, 0.625, 0.0]
@@ -113,7 +113,7 @@ class _ReadingBetweenRanks(Reading):
 
 
 def _values(metric: RankMetric, ranks: Array, n_candidates: int, reading_class: type[Reading]) -> Float:
-    """The metric of one case per rank, with one relevant item at that rank."""
+    """Return the metric of one case per rank, with one relevant item at that rank."""
     n = len(ranks)
     hits = Hits(
         n_cases=n,
@@ -157,7 +157,7 @@ def rank_grid(n_items: int) -> Grid:
 
 
 def rank_prior(name: str, n_items: int) -> Float:
-    """The prior probability of each bin of true ranks.
+    """Return the prior probability of each bin of true ranks.
 
     "uniform": all ranks equally likely, as in the paper. "log": all powers of ten, which fits good models.
     """
@@ -240,7 +240,7 @@ def check_sampling(n_negatives: int, n_items: int, *, replacement: bool) -> None
 
 @lru_cache(maxsize=256)
 def binned_values(metric: RankMetric, n_items: int, most: int | None = None) -> Float:
-    """The metric's mean over the ranks of each bin; with `most`, over bins of 1 to `most`."""
+    """Return the metric's mean over the ranks of each bin; with `most`, over bins of 1 to `most`."""
     grid = rank_grid(n_items if most is None else most)
     values = values_by_rank(metric, n_items)
     if most is not None:
