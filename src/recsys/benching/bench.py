@@ -223,16 +223,16 @@ class Bench(Reported):
 
     def _decision_lines(self) -> list[str]:
         """Return the decision card as lines, the heading first."""
-        said = self.decision
-        lines = [f"{said.heading}.", said.says]
-        for tile in said.tiles:
+        decision = self.decision
+        lines = [f"{decision.heading}.", decision.says]
+        for tile in decision.tiles:
             number = "" if tile.is_sum or tile.text.startswith(tile.number) else f"{tile.number}, "
             small = tile.small.removesuffix(".")
             if small:
                 small = f". {small}" if small[0].isupper() else f" ({small})"
             lines.append(f"{tile.label[0].upper()}{tile.label[1:]}: {number}{tile.text}{small}.")
-        lines += [f"Price: {'; '.join(said.price)}."] if said.price else []
-        return [line.replace("\u00a0", " ") for line in (*lines, *said.causes)]
+        lines += [f"Price: {'; '.join(decision.price)}."] if decision.price else []
+        return [line.replace("\u00a0", " ") for line in (*lines, *decision.causes)]
 
     def to_text(self) -> str:
         """Return the decision, the table and the notes below it."""
@@ -275,9 +275,9 @@ class Bench(Reported):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the decision, every value, and how it came about, as values that JSON can hold."""
-        said, data = self.decision, self._report_data
+        decision, data = self.decision, self._report_data
         return {
-            "decision": {"heading": said.heading, "says": said.says, "price": list(said.price)},
+            "decision": {"heading": decision.heading, "says": decision.says, "price": list(decision.price)},
             "headline": self.headline,
             "models": {model: {m: data.value(model, m) for m in data.metrics} for model in self.runs},
             "runs": {model: [dict(run) for run in runs] for model, runs in self.runs.items()},
@@ -485,7 +485,10 @@ def _find_leak(name: str, model: Any, result: Bench) -> list[Finding]:
 def _find_baselines(
     baselines: Sequence[str] | None, models: Mapping[str, Any] | None, result: Bench
 ) -> dict[str, Trainable]:
-    """The baselines to run, popularity among them, and why not the others; a model called so is an error."""
+    """Return the baselines to run, popularity among them, and why not the others.
+
+    A model called so is an error.
+    """
     names = list(TRAINABLE.load_plugins())
     if baselines is not None:
         names = [BASELINE, *check_choices("baseline", baselines, names)]

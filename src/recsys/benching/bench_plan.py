@@ -234,7 +234,9 @@ def plan_of_folder(
     relevant_from: float | None = None,
     **reading: Any,
 ) -> BenchPlan:
-    """The plan of parts that `recsys split` or `recsys bench --split-to` wrote; other arguments as make_plan.
+    """Return the plan of parts that `recsys split` or `recsys bench --split-to` wrote.
+
+    Other arguments are those of make_plan.
 
     The files are those that the manifest names, as they were written; without a manifest those that are
     called train.csv, say, with an ending of a format that is read.
@@ -321,7 +323,7 @@ def read_rated(path: str, columns: Mapping[str, str] | None, **reading: Any) -> 
 def _read_roles(
     data: Any, columns: Mapping[str, str | None] | None, *, repeats: bool = False
 ) -> tuple[FrameTable, dict[str, Any], list[Remark], Int]:
-    """The rows that can be used, the column of each role, remarks on what was left out, and row numbers.
+    """Return the usable rows, the column of each role, remarks on what was left out, and row numbers.
 
     Args:
         data: the table.
@@ -374,7 +376,10 @@ def _read_roles(
 
 
 def _with_whole_ids(frame: Any, roles: Mapping[str, Any]) -> Any:
-    """The table with ids as numbers where all are whole: of equals the lower comes first, also of text."""
+    """Return the table with ids as numbers where all are whole.
+
+    Of equal rows the lower comes first, also of text.
+    """
     for role in ("user", "item"):
         ids, codes = FrameTable(frame, roles).ids(role)
         numbers = _whole_numbers(ids)
@@ -385,7 +390,7 @@ def _with_whole_ids(frame: Any, roles: Mapping[str, Any]) -> Any:
 
 
 def _whole_numbers(ids: Ids) -> Array | None:
-    """The number of each id, if they are text and every one is written as a whole number of 64 bits."""
+    """Return the number of each id, if they are texts and every one is a whole number of 64 bits."""
     if ids.kind == "int":
         return None
     try:
@@ -396,7 +401,10 @@ def _whole_numbers(ids: Ids) -> Array | None:
 
 
 def words_on_missing_lists(evaluation: Evaluation) -> list[str]:
-    """How many users of the test lack a list; nothing where they are left out, or a tenth of all or fewer."""
+    """Return how many users of the test lack a list.
+
+    It says nothing where they are left out, or a tenth of all or fewer.
+    """
     n_without, n_users = (evaluation.counts.get(n, 0) for n in ("without_list", "cases"))
     if n_without <= _MOST_WITHOUT * n_users or evaluation.conventions.no_list == "skip":
         return []
@@ -465,7 +473,7 @@ def describe_repeats(first: Bool) -> str:
 
 
 def _placeholders(clock: Clock) -> tuple[Bool, list[Remark]]:
-    """The rows at the newest time, if they are so many that it is not a time, and a word about them."""
+    """Return the rows at the newest time, if too many for it to be a time, and a remark on them."""
     times, counts = np.unique(clock.values[~clock.missing], return_counts=True)
     others = counts[:-1].max(initial=0)
     least = max(_SPIKE * len(clock.values), _SPIKE_TIMES * others, _FEWEST_KNOWN)
@@ -599,7 +607,10 @@ def _choose_split(table: FrameTable, time: str | None) -> tuple[str, dict[str, A
 
 
 def _counts_within_users(clock: Clock, user: Array) -> bool:
-    """Whether times are places in the history of each user: most begin with the same, and none is large."""
+    """Return whether times are places in the history of each user.
+
+    They are if most begin with the same, and none is large.
+    """
     if clock.kind != "number":
         return False
     first = np.full(int(user.max()) + 1, clock.values.max())

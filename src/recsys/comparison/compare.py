@@ -149,7 +149,7 @@ class Comparison(Reported, Sequence[Row]):
         return self.table.options.headline or self.rows[0].metric
 
     def pairs(self, correction: str = "max-t", **choices: Unpack[PairOptions]) -> Comparison:
-        """Every pair of models on the same metrics, corrected over all pairs at once (by max-T by default).
+        """Compare every pair of models on the same metrics, corrected over all pairs (by max-T by default).
 
         All pairs on the headline are one family, those on the other metrics another. Other choices default to
         those of this comparison.
@@ -157,7 +157,10 @@ class Comparison(Reported, Sequence[Row]):
         return self._again({**choices, "correction": correction}, every_pair=True)
 
     def decided_by(self, headline: str, baseline: str | None = None) -> Comparison:
-        """The same metrics and choices with this headline: each model against the baseline, or the best's."""
+        """Return the same metrics and choices with this headline.
+
+        Each model is compared with the baseline, or with the best.
+        """
         own = self.table.options.correction
         correction = "holm" if own == "max-t" and baseline is None else own
         return self._again({"headline": headline, "correction": correction}, baseline)
@@ -360,7 +363,10 @@ def compare_results(
 
 
 def _margin_notes(old: Sequence[Evaluation], requests: Sequence[Request], options: Options) -> list[Note]:
-    """A note on each metric of which no model can fail a margin; an error if that is so for all metrics."""
+    """Return a note on each metric of which no model can fail a margin.
+
+    Raise an error if that is so for all metrics.
+    """
     notes = []
     margins = {"margin": options.margin, "no_worse_than": options.no_worse_than}
     for name, margin in margins.items():
@@ -389,7 +395,10 @@ def _compare_rows(
     pairs: Sequence[tuple[str, str]] | None,
     make_pairs: Callable[..., PairsOfPieces],
 ) -> ComparisonTable:
-    """The table of all rows: added up piece by piece if they lie in folders, else from the rows in memory."""
+    """Return the table of all rows.
+
+    It is added up piece by piece if the rows are in folders, else from the rows in memory.
+    """
     everything = [e for model_runs in runs.values() for e in model_runs]
     names = [str(r) for r in requests]
     has_terms = [name for name in names if any(name in e.partial.terms for e in everything)]
@@ -457,7 +466,10 @@ def _why_in_memory(runs: Mapping[str, list[Evaluation]], options: Options) -> st
 
 
 def _notes(runs: Mapping[str, list[Evaluation]], *, named: bool) -> Iterator[Note]:
-    """What a reader must know besides the table: other aggregates, early stops, metrics without pairs."""
+    """Yield what a reader must know besides the table.
+
+    These are other aggregates, early stops, and metrics without pairs.
+    """
     yield from aggregate_notes(e for model_runs in runs.values() for e in model_runs)
     early = stopped_early(runs)
     if early:
@@ -534,7 +546,10 @@ def mean_columns(evaluation: Evaluation, requests: Sequence[Request]) -> PerCase
 def value_ranges(
     requests: Sequence[Request], evaluations: Sequence[Evaluation]
 ) -> dict[str, tuple[float, float]]:
-    """{metric: the least and the greatest value of a case}; infinite for values of the delta method."""
+    """Return {metric: the least and the greatest value of a case}.
+
+    Both are infinite for values of the delta method.
+    """
     ranges = {}
     for name in (str(r) for r in requests if not needs_jackknife(r)):
         lows, highs = zip(*(e.ranges[name] for e in evaluations), strict=True)
@@ -546,7 +561,9 @@ def value_ranges(
 def why_no_demand(
     margin: float, request: Request, old: Evaluation, results: Sequence[Evaluation]
 ) -> str | None:
-    """Why no model can be worse than the old one by more than this, in the metric's units; None if one can.
+    """Return why no model can be worse than the old one by more than this, in the metric's units.
+
+    None if one can.
 
     The old value is an estimate: the margin must cover all that the true value can lose, with 99.9%
     confidence. `results` give the range of the metric. An old value that is the worst possible does

@@ -396,7 +396,9 @@ class _Demand(NamedTuple):
         return self.sign * new, self.sign * old
 
     def share(self, base: float) -> float:
-        """The share of each user's own old value that a relative margin is: no estimated mean is plugged in.
+        """Return the share of each user's own old value that a relative margin is.
+
+        No estimated mean is plugged in.
 
         With the sign of the mean, these add up to that share of it, even if some users are on the other side
         of 0.

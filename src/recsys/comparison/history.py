@@ -73,12 +73,15 @@ class ResultHistory(Tabled, Sequence[Night]):
             yield key, list(nights)
 
     def comparable(self) -> Iterator[tuple[tuple[str, str], list[Night]]]:
-        """The nights of each (model, metric) that were evaluated under the same decisions as the newest."""
+        """Yield the nights of each (model, metric) evaluated under the same decisions as the newest."""
         for key, nights in self.series():
             yield key, [night for night in nights if not night.unlike(nights[-1])]
 
     def changes(self) -> dict[tuple[str, str], list[tuple[Night, Change]]]:
-        """The changes of each (model, metric): the first night of each new level, among comparable nights."""
+        """Return the changes of each (model, metric).
+
+        A change is the first night of a new level, among comparable nights.
+        """
         changes = {}
         for key, nights in self.comparable():
             points = change_points([n.value for n in nights])
@@ -87,7 +90,7 @@ class ResultHistory(Tabled, Sequence[Night]):
         return changes
 
     def too_few_nights(self) -> dict[tuple[str, str], int]:
-        """The number of nights of each (model, metric) that has too few to tell a change from noise."""
+        """Count the nights of each (model, metric) that has too few to distinguish a change from noise."""
         counts = {key: len(nights) for key, nights in self.comparable()}
         return {key: count for key, count in counts.items() if count < MIN_NIGHTS}
 
@@ -174,7 +177,7 @@ class ResultHistory(Tabled, Sequence[Night]):
 def history(
     folder: str | Path, metrics: str | Sequence[str] | None = None, *, name: str | None = None
 ) -> ResultHistory:
-    """The results of a folder over time, for some metrics (all by default) and one model or all of them."""
+    """Read the results of a folder over time, for some metrics (default: all) and one model or all."""
     paths = result_paths(folder)
     names = [metrics] if isinstance(metrics, str) else metrics
     requested = None if names is None else [str(Request.parse(m)) for m in names]
@@ -238,7 +241,10 @@ def earlier_looks(candidate: Evaluation, folder: str | Path) -> int:
 
 
 def decisions_of(result: Evaluation, request: Request) -> dict[str, Any]:
-    """What values must share to be compared: the decisions the metric reads, aggregate and candidates."""
+    """Return what values must share to be compared.
+
+    These are the decisions the metric reads, the aggregate and the candidates.
+    """
     values = request.conventions(result.conventions).to_dict()
     decisions = {name: value for name, value in values.items() if name in request.metric.reads}
     if not needs_jackknife(request):
@@ -248,7 +254,7 @@ def decisions_of(result: Evaluation, request: Request) -> dict[str, Any]:
 
 
 def result_paths(folder: str | Path) -> list[Path]:
-    """The files of a folder that may be results, and the folders in it that hold values per user, by name.
+    """Return the files of a folder that may be results, and its folders of values per user, by name.
 
     A folder that holds the values per user of one result is that result.
     """

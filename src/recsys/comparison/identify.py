@@ -450,7 +450,10 @@ class _Space:
     def predictions(
         self, probe: Probe, deviation: Deviation, several: Sequence[Mapping[str, Any]]
     ) -> list[list[Prediction]]:
-        """What each of these hypotheses gives for a probe; several numbers where any of them may be."""
+        """Return what each of these hypotheses gives for a probe.
+
+        There are several numbers where any of them may be right.
+        """
         asked = self.questions(probe, deviation)
         decided = [{**values, **deviation.decides} for values in several]
         if deviation.formula is None:
@@ -463,7 +466,7 @@ class _Space:
     def _predicted(
         self, text: str, question: Mapping[str, Any], deviation: Deviation, values: Mapping[str, Any]
     ) -> Prediction:
-        """What one hypothesis gives for one question, which was measured before if there is no formula."""
+        """Return what a hypothesis gives for a question, measured before where there is no formula."""
         if deviation.formula is not None:
             one = _by_formula(deviation.formula, question, values)
         else:
@@ -510,7 +513,7 @@ class _Space:
         in_run: Mapping[str, Any],
         combinations: list[dict[str, Any]],
     ) -> Iterator[tuple[dict[str, Any], Prediction]]:
-        """The places are found once; all requests are measured together, halves where one is refused."""
+        """Find the places once; measure all requests together, and halves of them where one is refused."""
         metric, k = self.request.metric, question["k"]
         at = None if metric.at_k == "never" else k
         requests = [Request(metric, at, tuple(chosen.items())) for chosen in combinations]
@@ -595,7 +598,10 @@ def _by_formula(
 
 
 def _difference(answer: Answer, prediction: Prediction) -> float:
-    """How far an answer is from what is predicted; infinite if the two are not about the same users."""
+    """Return how far an answer is from what is predicted.
+
+    It is infinite if the two are not about the same users.
+    """
     if prediction.error or isinstance(answer, Refusal):
         return math.inf
     if not isinstance(answer, dict):
@@ -620,7 +626,10 @@ class _Search:
         ]
 
     def fitting(self, deviation: Deviation) -> tuple[list[dict[str, Any]], list[dict[str, Any]], int]:
-        """What fits all probes; what fitted before the first probe that nothing fits, and its number."""
+        """Return what fits all probes.
+
+        Otherwise return what fitted before the first probe that nothing fits, and its number.
+        """
         survivors: list[dict[str, Any]] = [{}]
         for number, (probe, answer) in enumerate(self.known):
             after = self.fit(probe, answer, deviation, survivors)
@@ -760,7 +769,7 @@ def _why_open(
 def _contradict(
     space: _Space, asked: Sequence[tuple[Probe, Answer]], within: float, *, constant: bool
 ) -> Identification:
-    """Where the answers leave everything known."""
+    """Find where the answers fit nothing that is known."""
     known = _answered(asked)
     search = _Search(space, known, within)
     _, before, number = search.fitting(AS_KNOWN)
@@ -808,7 +817,7 @@ def _contradict(
 
 
 def probe_lines(metric: str) -> list[dict[str, Any]]:
-    """The questions about a metric as a file holds them, each with its name and the version of the set.
+    """Return the questions about a metric as in a file, each with its name and the set's version.
 
     >>> probe_lines("ndcg")[0]["probe"], probe_lines("ndcg")[0]["k"]
     ('graded', 4)

@@ -37,7 +37,10 @@ class Probe:
 
     @classmethod
     def written(cls, row: Sequence[str]) -> Probe:
-        """A probe of name, k, lists, truth, why and tells; users are parted by commas: "u: a b, v: c"."""
+        """Return a probe of name, k, lists, truth, why and tells.
+
+        Users are separated by commas: "u: a b, v: c".
+        """
         name, k, lists, truth, why, tells = row
         run = {user: _rows(text) for user, text in by_user(lists)}
         grades = {user: {word[0]: float(word[1:]) for word in text.split()} for user, text in by_user(truth)}

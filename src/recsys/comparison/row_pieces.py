@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 
 def loaded(result: Any) -> Any:
-    """The result that was saved, if this is a path, or that other results carry; else what was given."""
+    """Return the result that was saved, if this is a path, or that other results carry.
+
+    Anything else is returned as it is.
+    """
     is_path = isinstance(result, str | os.PathLike)
     if is_path and is_model_path(Path(result)) and Path(result).is_file():
         raise InputError(
@@ -45,7 +48,10 @@ def folder_of(result: Evaluation) -> RowFolder | None:
 
 
 def why_in_memory(results: Mapping[str, Evaluation]) -> str:
-    """Why the rows must be read into memory; empty if all of them lie in folders and can be added up."""
+    """Return why the rows must be read into memory.
+
+    The reason is empty if all of them are in folders and can be added up.
+    """
     for name, result in results.items():
         folder = folder_of(result)
         if folder is None:
@@ -89,7 +95,7 @@ class RowPieces:
 
 
 def row_pieces(results: Mapping[str, Evaluation], requests: Sequence[Request]) -> RowPieces:
-    """The values of `requests` piece by piece, whose means are the reported numbers, and as they are."""
+    """Return the values of `requests` by piece, whose means are the reported numbers, and as they are."""
     from recsys.stats.sums import combination_from
 
     folders = {name: folder for name, result in results.items() if (folder := folder_of(result)) is not None}

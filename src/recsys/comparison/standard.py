@@ -403,7 +403,10 @@ class Vector:
         return f"{self.metric}{f'({own})' if own else ''}{cut} of {self.input!r}{changed}"
 
     def question(self) -> dict[str, Any]:
-        """What an implementation is asked: the input, the metric, its parameters, k and the decisions."""
+        """Return what an implementation is asked.
+
+        That is the input, the metric, its parameters, k and the decisions.
+        """
         asked = {n: getattr(self, n) for n in ("family", "metric", "k", "params", "conventions")}
         return inputs(self.family)[self.input].to_dict() | asked
 
@@ -464,7 +467,7 @@ def families() -> dict[str, dict[str, Any]]:
 
 
 def _vectors_of(metric: Metric) -> list[Vector]:
-    """The metric by default on every input, then with each parameter and each decision that moves it."""
+    """Ask for the metric by default on every input, then with each parameter and decision that moves it."""
     every = [name for name in inputs(family_of(metric)) if name not in _EDGES]
     columns = _COLUMNS if "items" in metric.needs else {}
     base = {n: columns.get(n, default) for n, default in metric.params.items()}
@@ -506,7 +509,7 @@ def _that_differ(
     changes: Mapping[str, Any],
     names: Sequence[str],
 ) -> list[Vector]:
-    """The vectors of the first input, and of the first random one, on which a change moves the metric."""
+    """Return the vectors of the first input and the first random one on which a change moves the metric."""
     found: list[Vector] = []
     for is_random in (False, True):
         moved = (
@@ -588,7 +591,10 @@ def _read(family: str, name: str, requests: tuple[str, ...]) -> EvaluationRun:
 def _evaluate(
     metric: Metric, name: str, requests: Mapping[int | None, str], conventions: Conventions
 ) -> dict[int | None, dict[str, Any]]:
-    """What this package answers, by k: the value over all cases and, where there are some, of the cases."""
+    """Return what this package answers, by k.
+
+    That is the value over all cases and, where there are some, of the cases.
+    """
     predicted = "predictions" in metric.needs
     names, source = [*requests.values()], inputs(family_of(metric))[name]
     result: Evaluation

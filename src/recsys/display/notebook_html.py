@@ -51,7 +51,10 @@ def notebook_table(
 
 
 def notebook_card(heading: str, *lines: str) -> str:
-    """A heading and the lines below it in a frame, for notebooks, light or dark; everything is escaped."""
+    """Return a heading and the lines below it in a frame, for notebooks, light or dark.
+
+    Everything is escaped.
+    """
     frame = "border:1px solid rgba(128,128,128,.6);border-radius:6px;padding:.6em 1em;margin:0 0 .8em"
     title, *texts = (html.escape(printable(line)) for line in (heading, *lines))
     below = "".join(f'<div style="margin:.3em 0 0">{text}</div>' for text in texts)

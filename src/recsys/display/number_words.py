@@ -18,7 +18,9 @@ def plural(n: int, words: str) -> str:
 
 
 def interval_text(low: float, high: float, form: str = ".4f") -> str:
-    """The ends of an interval in brackets, by a format specification; empty if the lower is not finite.
+    """Return the ends of an interval in brackets, by a format specification.
+
+    The text is empty if the lower end is not finite.
 
     >>> interval_text(0.25, 0.5), interval_text(-1.5, 12.25, "+.1f"), interval_text(float("nan"), 1.0)
     ('[0.2500, 0.5000]', '[-1.5, +12.2]', '')

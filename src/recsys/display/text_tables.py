@@ -68,7 +68,10 @@ def text_page(columns: Columns, notes: Iterable[object], *, sections: Sequence[s
 
 
 def note_text(note: object, *, indent: str = "", width: int | None = None) -> str:
-    """A note as lines of at most this width, and that of the screen; what goes on is indented further."""
+    """Return a note as lines of at most this width, and that of the screen.
+
+    What goes on is indented further.
+    """
     limit, _, face = _SCREEN.get()
     limit = width if limit is None else limit if width is None else min(limit, width)
     lines = [indent + printable(line) for line in worded(str(note), face).split("\n")]
@@ -182,7 +185,10 @@ def _fit(
 
 
 def _break_line(line: str, width: int, pieces: re.Pattern[str] = _PIECE, *, indent: str = "") -> list[str]:
-    """A line as lines of at most this width, broken at blanks where that is possible; nothing is lost."""
+    """Return a line as lines of at most this width, broken at blanks where that is possible.
+
+    Nothing is lost.
+    """
     if _width(line) <= width:
         return [line]
     lines, current, end = [], "", 0
@@ -211,7 +217,10 @@ def _coloured(part: str, verdict: object) -> str:
 
 
 def _width(cell: str) -> int:
-    """The width in a terminal: two columns for wide characters (CJK, emoji), none for combining marks."""
+    """Return the width in a terminal.
+
+    Wide characters (CJK, emoji) take two columns, combining marks none.
+    """
     if cell.isascii():
         return len(cell)
     from rich.cells import cell_len

@@ -68,7 +68,7 @@ def _differing_so(n_differing: int, n: int, so: str) -> str:
 
 
 def _few_differ(n_differing: int, n: int, needed: int | None) -> str:
-    """How many differ, and about how many more units like those seen it would take to show something."""
+    """Return how many differ, and about how many more such units it would take to show something."""
     if needed is None or needed <= n:
         return differing(n_differing, n)
     unit = 10 ** max(0, len(str(needed - n)) - 2)
@@ -375,7 +375,7 @@ def _numbers(kind: str, numbers: Mapping[str, Any]) -> Iterator[str]:
 def _difference(
     difference: float, interval: tuple[float, float], lift: float, lift_interval: tuple[float, float]
 ) -> str:
-    """The difference in per cent of the baseline where that is defined, else in the metric's own units."""
+    """Write a difference in per cent of the baseline where defined, else in the metric's own units."""
     if math.isfinite(lift) and math.isfinite(lift_interval[0]):
         low, high = (100.0 * end for end in lift_interval)
         return f"{100.0 * lift:+.1f}% [{low:.1f}, {high:.1f}]"

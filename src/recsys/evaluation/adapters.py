@@ -96,7 +96,9 @@ def from_recbole(users: Any, top_items: Any, *, dataset: Any = None) -> dict[Any
 
 
 def score_function(metric: str, **options: Unpack[ScoreKeywords]) -> Callable[[Any, Any], float]:
-    """A metric in the form of scikit-learn: `f(y_true, y_score)`, both (cases, items) arrays, as ndcg_score.
+    """Return a metric in the form of scikit-learn.
+
+    It is `f(y_true, y_score)`, both (cases, items) arrays, as ndcg_score.
 
     `sklearn.metrics.make_scorer(score_function("ndcg@10"), response_method="predict")` makes a scorer of it.
 
@@ -120,7 +122,9 @@ def score_function(metric: str, **options: Unpack[ScoreKeywords]) -> Callable[[A
 def scorer(
     metric: str, *, k: int = 10, seen: Any = None, **options: Unpack[ScorerKeywords]
 ) -> Callable[[Any, Any, Any], float]:
-    """A scikit-learn scorer `f(estimator, X, y)`: X are the users, y is the truth ({user: items} or a table).
+    """Return a scikit-learn scorer `f(estimator, X, y)`.
+
+    X are the users, y is the truth ({user: items} or a table).
 
     The estimator recommends with `recommend(users, k)` or `recommend(user, k)`, or holds factors.
 

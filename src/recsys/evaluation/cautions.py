@@ -190,7 +190,10 @@ def caution_rule(about: str, *unless: str, of_counts: bool = False) -> Callable[
 
 
 def silenced_codes(cautions: str | Iterable[str] | None) -> frozenset[str]:
-    """The codes that `cautions=` silences: all of them for "ignore", those of a list, none for None."""
+    """Return the codes that `cautions=` silences.
+
+    These are all codes for "ignore", those of a list, none for None.
+    """
     if cautions is None or cautions == "ignore":
         return frozenset() if cautions is None else frozenset(CAUTIONS.load_plugins())
     if not isinstance(cautions, Iterable):
@@ -664,7 +667,7 @@ def everybody_has_a_hit(sample: SampledUsers) -> str | None:
 
 
 def _chance_of_late_hits(first: Array, length: int) -> float:
-    """A bound of the chance that everybody has a hit, and as many as here their first one near the end.
+    """Bound the chance that everybody has a hit, and as many as here their first one near the end.
 
     Let p be the chance that a user who has no hit before the last 1/q of the list finds one there. If such
     chances do not grow along the list, the user is this late with probability (1 - p)^(q - 1) p at most, so
@@ -929,7 +932,10 @@ class _Truths(NamedTuple):
 
 
 def _count_truths(first: Sequence[Evaluation], second: Sequence[Evaluation]) -> tuple[int, int, int]:
-    """How many cases with truth the larger of two models has; how many both have, and with another truth."""
+    """Return how many cases with truth the larger of two models has.
+
+    Also return how many both have, and how many of these with another truth.
+    """
     folders: list[Any] = [getattr(e.per_case, "folder", None) for e in (*first, *second)]
     if len(folders) == 2 and None not in folders:
         from recsys.evaluation.rows_in_step import rows_in_step

@@ -128,7 +128,7 @@ def exposure_by_group(exposure: Exposure) -> Float:
 
 
 def resolve_catalogue(context: Context, known: Sequence[tuple[Ids, Array]]) -> Catalogue:
-    """The catalogue as given, otherwise every item that occurs in train or in one of the tables `known`."""
+    """Return the catalogue as given, else every item that occurs in train or in the tables `known`."""
     if context.catalogue is not None:
         return Catalogue(context.catalogue, len(context.catalogue))
     tables = list(known)

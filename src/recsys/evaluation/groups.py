@@ -330,7 +330,10 @@ def masks_of(partial: Partial) -> dict[Any, Bool]:
 def values_by_group(
     partial: Partial, requests: Sequence[Request], conventions: Conventions, masks: Mapping[Any, Bool]
 ) -> dict[Any, dict[str, float]]:
-    """{group: {metric: value}}; a group of items has its own values, a group of users is part of the rows."""
+    """Return {group: {metric: value}}.
+
+    A group of items has its own values, a group of users is part of the rows.
+    """
     out = {}
     for label, mask in masks.items():
         stratum = partial.strata.get(label)

@@ -36,7 +36,7 @@ _FREE_OPTIONS = frozenset({"k", "aggregate", "cautions"})  # the walk serves wha
 def values_by_case(
     run: NestedDicts, truth: NestedDicts, metrics: Sequence[str], conventions: AnyConventions = None
 ) -> tuple[list[str], dict[str, Float]]:
-    """The cases that are in both, in the order of `run`, and the values of each metric as it was asked for.
+    """Return the cases that are in both, in the order of `run`, and the values of each metric.
 
     NaN says that the conventions leave a case out of the mean of that metric. Equal scores cause no warning.
 
@@ -90,7 +90,10 @@ def plain_values(
 
 
 def read_dicts(lists: Any, truth: Any, inputs: CommonInputs) -> DictEvaluation | None:
-    """The evaluation of two nested dicts; None where the walk does not take them or what was asked for."""
+    """Return the evaluation of two nested dicts.
+
+    Return None where the walk does not take them or what was asked for.
+    """
     if not _FREE_OPTIONS.issuperset(inputs.options.given) or not all(map(_reads_places, inputs.requests)):
         return None
     _ = inputs.silenced  # an unknown code of a caution is an error now
@@ -104,7 +107,10 @@ def _reads_places(request: Request) -> bool:
 
 
 def _has_data(ranks: DictRanks) -> bool:
-    """Whether there are items on both sides and a case of both: where not, the general way has the words."""
+    """Return whether there are items on both sides and a case of both.
+
+    Where not, the general way explains why.
+    """
     n_shared = (
         len(ranks.cases) if ranks.read is None else np.count_nonzero(ranks.read.in_truth[: ranks.n_of_run])
     )

@@ -77,7 +77,7 @@ class Remarks:
     def cautions_for(
         self, n_users: int, counts: Mapping[str, int], silenced: frozenset[str]
     ) -> list[Caution]:
-        """The cautions that pieces with at least half of all users give, and those about all counts."""
+        """Return the cautions of pieces with at least half of all users, and those about all counts."""
         of_counts = find_cautions("evaluation", counts, silenced, of_counts=True)
         given = {one.code: one for one in of_counts}
         for code, one in self.cautions.items():
@@ -301,7 +301,7 @@ def written_result(
     whole: EvaluationRun | None = None,
     **facts: Any,
 ) -> Evaluation:
-    """The result of `result_of`, after its folder of values per user is complete, with these facts in it."""
+    """Return the result of `result_of`, with these facts, once its folder of values per user is complete."""
     finish = bind(result_of, piece, inputs, conventions, catalogue=catalogue, whole=whole)
     if writer is None:
         return finish()

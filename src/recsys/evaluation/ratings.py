@@ -245,7 +245,7 @@ class RatingEvaluation(Evaluation):
         return clip_interval(found.estimate(options["confidence"]), request.metric.bounds)
 
     def bounds(self) -> Bounds:
-        """Each value with that of perfect predictions, and that of predicting the mean of all ratings."""
+        """Compare each value with perfect predictions, and with predicting the mean of all ratings."""
         cases, case, actual = self.rated.cases, self.rated.case, self.rated.actual
         constant = np.full(len(actual), exact_mean(actual))
         floor, best = (

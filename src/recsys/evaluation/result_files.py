@@ -225,7 +225,7 @@ def _check_notes(notes: Any) -> Any:
 
 
 def _find_rows(document: Mapping[str, Any], place: Path) -> tuple[RowFolder | None, MissingRows | None]:
-    """The folder that a saved result names for its values per user, or why there is none of this result."""
+    """Return the folder that a saved result names for its values per user, or why it cannot be used."""
     from recsys.evaluation.row_folders import RowFolder
 
     path = Path(os.path.abspath(place))  # noqa: PTH100 - no link is followed, and none has to exist

@@ -67,7 +67,10 @@ class Reported(Tabled):
         return write_report(path, **{**self._report_inputs(), **options})
 
     def methods(self, **facts: Unpack[MethodsFacts]) -> Methods:
-        """A methods paragraph for a paper, with BibTeX; data= and split= say what is not known here."""
+        """Return a methods paragraph for a paper, with BibTeX.
+
+        Pass data= and split=, which are not known here.
+        """
         from recsys.report.methods import methods_paragraph
 
         return methods_paragraph(self._results, **facts)
@@ -323,7 +326,7 @@ class Evaluation(Reported, Mapping[str, float]):
         return exposure_by_group(exposure_counts), exposure_counts.items.values
 
     def statistic(self, metric: str) -> Callable[[Float], float]:
-        """A catalogue metric as a function of how often each item was shown, in the order of `exposure`."""
+        """Return a catalogue metric as a function of how often each item of `exposure` was shown."""
         request = self._request(metric)
         self._exposure_of(request)
         return lambda counts: catalogue_value(self.partial, request, self.conventions, counts)
@@ -367,7 +370,7 @@ class Evaluation(Reported, Mapping[str, float]):
     def quantiles(
         self, levels: Sequence[float] = (0.1, 0.25, 0.5, 0.75, 0.9), *, metrics: Sequence[str] | None = None
     ) -> dict[str, dict[float, float]]:
-        """{metric: {level: the least value that this share of the users does not exceed}}, NaNs left out.
+        """Return {metric: {level: the least value that this share of users does not exceed}}, without NaNs.
 
         With weights, the share of the weight. Metrics of the catalogue have no values per user.
 

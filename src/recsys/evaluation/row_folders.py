@@ -86,7 +86,7 @@ class WrittenPiece(NamedTuple):
 
     @classmethod
     def read(cls, columns: Sequence[Any], *facts: Any) -> Self:
-        """What JSON made of it."""
+        """Read it from its JSON."""
         return cls(tuple(Column(*column) for column in columns), *facts)
 
 
@@ -349,7 +349,7 @@ class RowFolder:
         return [c.name for c in self.columns if c.role not in of_metrics or c.metric in wanted]
 
     def rows(self, columns: Iterable[str] | None = None) -> FolderRows:
-        """All rows in ascending order of ids, as a PerCase that reads each column when it is first used."""
+        """Return all rows in ascending order of ids, as a PerCase that reads each column at its first use."""
         selected = self._selected(columns)
         metrics = LazyColumns([name for name in self.names if name in selected], self._read)
         rows = FolderRows.__new__(FolderRows)  # its fields are not known yet
@@ -519,7 +519,10 @@ class RowFolder:
         return Piece(rows, terms, only("truth"))
 
     def _sorted_batches(self, names: Sequence[str], rows: int) -> Iterator[Any]:
-        """The rows of pieces that share a range, in ascending order of ids: dealt to ranges, each sorted."""
+        """Yield the rows of pieces that share a range, in ascending order of ids.
+
+        They are dealt to ranges, each sorted.
+        """
         arrow, _ = _import_arrow()
         key = self.columns[0].name
 

@@ -70,7 +70,10 @@ def _to_hex(sums: Keys) -> str:
 
 
 def _text_bits(texts: Any) -> Keys:
-    """Two hashes of each text: of its length and its UTF-8 bytes, eight at a time for all texts together."""
+    """Return two hashes of each text.
+
+    They are of its length and its UTF-8 bytes, eight at a time for all texts together.
+    """
     _, offsets, data = texts.buffers()
     ends = np.frombuffer(offsets, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
     starts, sizes, n_bytes = ends[:-1] - ends[0], np.diff(ends), int(ends[-1] - ends[0])

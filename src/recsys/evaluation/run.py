@@ -592,7 +592,7 @@ def load_optional_interactions(
 def with_highest_grade(
     conventions: Conventions, requests: Sequence[Request], highest: Callable[[], float | None]
 ) -> Conventions:
-    """The conventions with the highest grade of a graded truth, if a metric reads it and it was not set.
+    """Set the highest grade of a graded truth in the conventions, if a metric reads it and it is unset.
 
     It stays unset where no grade is above 0: then nothing is relevant, and no value depends on it.
     """
@@ -605,7 +605,10 @@ def with_highest_grade(
 
 
 def highest_of(low: float | None, high: float | None) -> float | None:
-    """The highest grade, from the ends of a column; None where all are 1, as without grades, or none is."""
+    """Return the highest grade, from the ends of a column.
+
+    Return None where all are 1, as without grades, or where there is no grade.
+    """
     is_graded = high is not None and math.isfinite(high) and not low == high == 1.0
     return float(high) if is_graded and high is not None else None
 
@@ -679,7 +682,10 @@ def apply_truth_rules(
 
 
 def negative_pairs(truth: Interactions, conventions: Conventions) -> Interactions | None:
-    """The part of the truth with negative grades, None if there is none; an error if they are refused."""
+    """Return the part of the truth with negative grades, None if there is none.
+
+    Raise an error if they are refused.
+    """
     if truth.grades is None or not truth.notes.get("negative_grades"):
         return None
     if conventions.negative_grades == "error":

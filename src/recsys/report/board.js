@@ -29,31 +29,31 @@
   const read = () => {
     state = usual();
     if (!location.hash.includes("=")) return;
-    const said = new URLSearchParams(location.hash.slice(1));
-    if (heads.includes(said.get("sort"))) state.sort = said.get("sort");
-    if (said.has("sort")) state.down = said.get("down") === "1";
-    state.find = said.get("find") ?? "";
-    if (said.has("metric")) state.columns = metrics.filter((name) => said.getAll("metric").includes(name));
-    state.ticks = said.getAll("run").filter((id) => byId.has(id));
-    state.only = said.get("only") === "1";
-    state.all = said.get("all") === "1";
-    state.over = said.get("over") ?? "";
-    state.who = said.get("name") ?? "";
-    if (["light", "dark"].includes(said.get("theme"))) state.theme = said.get("theme");
+    const fields = new URLSearchParams(location.hash.slice(1));
+    if (heads.includes(fields.get("sort"))) state.sort = fields.get("sort");
+    if (fields.has("sort")) state.down = fields.get("down") === "1";
+    state.find = fields.get("find") ?? "";
+    if (fields.has("metric")) state.columns = metrics.filter((name) => fields.getAll("metric").includes(name));
+    state.ticks = fields.getAll("run").filter((id) => byId.has(id));
+    state.only = fields.get("only") === "1";
+    state.all = fields.get("all") === "1";
+    state.over = fields.get("over") ?? "";
+    state.who = fields.get("name") ?? "";
+    if (["light", "dark"].includes(fields.get("theme"))) state.theme = fields.get("theme");
   };
   const keep = () => {
-    const said = new URLSearchParams();
-    if (state.sort !== "finished" || !state.down) said.append("sort", state.sort);
-    if (said.has("sort") && state.down) said.append("down", "1");
-    if (state.find) said.append("find", state.find);
-    if (state.columns.join("\n") !== few.join("\n")) for (const name of state.columns.length ? state.columns : [""]) said.append("metric", name);
-    for (const id of state.ticks) said.append("run", id);
-    if (state.only) said.append("only", "1");
-    if (state.all) said.append("all", "1");
-    if (state.over) said.append("over", state.over);
-    if (state.who) said.append("name", state.who);
-    if (state.theme !== "auto") said.append("theme", state.theme);
-    history.replaceState(null, "", `#${said}`);
+    const fields = new URLSearchParams();
+    if (state.sort !== "finished" || !state.down) fields.append("sort", state.sort);
+    if (fields.has("sort") && state.down) fields.append("down", "1");
+    if (state.find) fields.append("find", state.find);
+    if (state.columns.join("\n") !== few.join("\n")) for (const name of state.columns.length ? state.columns : [""]) fields.append("metric", name);
+    for (const id of state.ticks) fields.append("run", id);
+    if (state.only) fields.append("only", "1");
+    if (state.all) fields.append("all", "1");
+    if (state.over) fields.append("over", state.over);
+    if (state.who) fields.append("name", state.who);
+    if (state.theme !== "auto") fields.append("theme", state.theme);
+    history.replaceState(null, "", `#${fields}`);
   };
 
   // The table: which rows, in which order, with which columns.
@@ -127,15 +127,15 @@
     const differ = (name) => part(name)[0] !== part(name)[1];
     const conflict = (name) => differ(name) && !part(name).includes(null);
     const count = (run) => run.users.toLocaleString("en");
-    const said = [];
-    if (part("users").includes(null)) said.push("Whether they have the same users and the same truth is not known: one of them does not say.");
-    else if (differ("users")) said.push(`Other users: ${count(a)} in the first and ${count(b)} in the second, not the same ones. These are means of different people.`);
-    else if (part("truth").includes(null)) said.push("The same users; whether they have the same truth is not known.");
-    else if (differ("truth")) said.push("Another truth: the same users, but not the same relevant items.");
-    if (differ("conventions")) said.push(`Other conventions: ${a.conventions} and ${b.conventions}. recsys explain says which decision moved which number.`);
-    if (conflict("catalogue")) said.push("Another catalogue: metrics of all items are not comparable.");
-    for (const [name, of] of Object.entries(data.asked)) if (conflict(name)) said.push(`Another question: the first ${of[a.at]}, and the second ${of[b.at]}.`);
-    return said;
+    const lines = [];
+    if (part("users").includes(null)) lines.push("Whether they have the same users and the same truth is not known: one of them does not say.");
+    else if (differ("users")) lines.push(`Other users: ${count(a)} in the first and ${count(b)} in the second, not the same ones. These are means of different people.`);
+    else if (part("truth").includes(null)) lines.push("The same users; whether they have the same truth is not known.");
+    else if (differ("truth")) lines.push("Another truth: the same users, but not the same relevant items.");
+    if (differ("conventions")) lines.push(`Other conventions: ${a.conventions} and ${b.conventions}. recsys explain says which decision moved which number.`);
+    if (conflict("catalogue")) lines.push("Another catalogue: metrics of all items are not comparable.");
+    for (const [name, of] of Object.entries(data.asked)) if (conflict(name)) lines.push(`Another question: the first ${of[a.at]}, and the second ${of[b.at]}.`);
+    return lines;
   };
   const showPair = () => {
     const box = get("two");
@@ -148,11 +148,11 @@
     }
     const [a, b] = chosen;
     if (chosen.length > 2) box.append(make("p", `${chosen.length} runs are ticked; the first two are shown.`, "lead"));
-    const said = differences(a, b);
-    if (said.length) {
+    const lines = differences(a, b);
+    if (lines.length) {
       const note = make("div", undefined, "caution");
       note.setAttribute("role", "note");
-      note.append(make("p", "These runs answer different questions. [different_questions]"), ...said.map((line) => make("p", line)));
+      note.append(make("p", "These runs answer different questions. [different_questions]"), ...lines.map((line) => make("p", line)));
       box.append(note);
     }
     const scroll = make("div", undefined, "scroll");
@@ -313,7 +313,7 @@
   root.classList.add("js");
   read();
   showAll();
-  // A reload, if one was asked for; not while somebody types.
+  // A reload, if one was asked for; not while the search has the focus.
   const reload = () => { if (document.activeElement === get("find")) setTimeout(reload, 1000); else location.reload(); };
   if (data.refresh) setTimeout(reload, 1000 * data.refresh);
 })();

@@ -304,7 +304,10 @@ def _other_merits(data: ReportData) -> dict[str, dict[str, float]]:
 
 
 def _near_the_best(data: ReportData) -> list[str]:
-    """The models with at least half of the best headline value; all of them where that says nothing."""
+    """Return the models with at least half of the best headline value.
+
+    Return all of them where that says nothing.
+    """
     top = data.value(data.best, data.metric)
     is_share = data.requests[data.metric].metric.better == "higher" and top > 0
     near = [n for n in data.names if not is_share or data.value(n, data.metric) >= top / 2]
@@ -404,7 +407,7 @@ def _other_goals(data: ReportData, prices: Sequence[Price]) -> Iterator[str]:
 
 
 def _other_groups(data: ReportData) -> Iterator[str]:
-    """The groups of users for whom another model is ahead, by tests that hold over all groups and models."""
+    """Yield the groups for whom another model is ahead, by tests that hold over all groups and models."""
     groups = [(stratum, label) for stratum in all_strata(data) for label in stratum.masks]
     leaders = [(ahead_in_group(data, *group), *group) for group in groups]
     lines = [f"{leader} for users {one.who(label)}" for leader, one, label in leaders if leader is not None]
@@ -417,7 +420,7 @@ def _other_groups(data: ReportData) -> Iterator[str]:
 
 
 def _nothing_found(data: ReportData) -> Decision:
-    """Where every value is 0 or there is none: the likely causes, with the counts that point at one."""
+    """Name the likely causes where no value is above 0, with the counts that point at one."""
     values = [data.value(n, data.metric) for n in data.names]
     subject = "No model" if len(values) > 1 else data.best
     if all(map(math.isnan, values)):

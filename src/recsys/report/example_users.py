@@ -21,7 +21,10 @@ _MAX_SHOWN, _MAX_HISTORY, _MAX_RELEVANT, _MAX_LETTERS = 10, 12, 20, 70
 
 
 def choose_users(data: ReportData) -> dict[int, list[str]]:
-    """{row of the aligned table: reasons}: worst, best and random users, and the largest wins and losses."""
+    """Return {row of the aligned table: reasons}.
+
+    The rows are the worst, best and random users, and the largest wins and losses.
+    """
     values = data.aligned.tables[data.best][data.metric]
     sign = data.sign(data.metric)
     n_relevant = _relevant_counts(data)
@@ -45,7 +48,10 @@ def choose_users(data: ReportData) -> dict[int, list[str]]:
 
 
 def inspector_users(data: ReportData) -> dict[str, Any]:
-    """What the user inspector shows: users with their values, history, relevant items and lists per model."""
+    """Return what the user inspector shows.
+
+    It shows users with their values, history, relevant items and lists per model.
+    """
     numbers: defaultdict[Any, int] = defaultdict(count().__next__)  # items, in the order of their first use
     ids, aligned = data.aligned.ids, data.aligned
     grades = None if data.truth is None else data.truth.grades

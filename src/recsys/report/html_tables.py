@@ -93,7 +93,9 @@ class HtmlTable:
 def html_table(
     name: str, title: str, columns: Mapping[str, Sequence[Any]], formats: Mapping[str, str] | None = None
 ) -> HtmlTable:
-    """A table of columns of values; numbers are shown to four places, or in the format of their column.
+    """Return a table of columns of values.
+
+    Numbers are shown to four places, or in the format of their column.
 
     CSV and JSON files keep all digits.
 
@@ -153,7 +155,10 @@ def cell(value: Any, spec: str | None = None) -> Cell:
 
 
 def _format(value: Any, spec: str | None, *, for_page: bool = False) -> Any:
-    """A value by a format specification ("p" is that of a p-value); without one, files keep the value."""
+    """Return a value by a format specification ("p" is that of a p-value).
+
+    Without one, files keep the value.
+    """
     if spec is None or value is None or isinstance(value, str):
         return format_cell(value) if for_page else ("" if value is None else value)
     if spec == "p":

@@ -65,7 +65,9 @@ class Reference(NamedTuple):
 
 @cache
 def references() -> dict[str, Reference | None]:
-    """{reference of a metric, or "statistics: " and a method: the publication}; None where it has none.
+    """Return {reference of a metric, or "statistics: " and a method: the publication}.
+
+    The publication is None where there is none.
 
     >>> references()["Steck, Calibrated recommendations (2018)"].short
     'Steck 2018'
@@ -302,7 +304,10 @@ def _split_sentence(split: Any) -> str:
 def _candidate_sentences(
     models: Mapping[str, Evaluation], candidates: str | None, cites: _Citations
 ) -> Iterator[str]:
-    """What was ranked: the whole catalogue, sampled candidates, or lists of which nothing more is known."""
+    """Yield what was ranked.
+
+    That is the whole catalogue, sampled candidates, or lists of which nothing more is known.
+    """
     if any("rows" in e.counts for e in models.values()):
         return
     words = {name: _candidate_words(e, candidates, cites) for name, e in models.items()}

@@ -228,7 +228,9 @@ def _comparison_table(data: ReportData, name: str, title: str, table: Comparison
 
 
 def selection(data: ReportData) -> dict[str, Any]:
-    """What the page's script shows for every choice: values, comparisons with the reference, and groups.
+    """Return what the page's script shows for every choice.
+
+    That is values, comparisons with the reference, and groups.
 
     A comparison is [lift, low, high, difference, low, high, adjusted p, effect, won, tied, lost, verdict],
     rounded as it is shown, lifts in percent. `tied` are those that no test separates from the best.
@@ -256,7 +258,7 @@ def selection(data: ReportData) -> dict[str, Any]:
 
 
 def _groups(data: ReportData) -> list[dict[str, Any]]:
-    """The headline metric within each group, and which model is `ahead` of the best of all users there."""
+    """Return the headline metric in each group, and which model is `ahead` of the overall best there."""
     groups, base = [], data.reference
     low, high = data.requests[data.metric].metric.bounds
     found = {} if base is None else group_rows(data, base)

@@ -81,7 +81,7 @@ def _asset(name: str) -> str:
 
 @cache
 def _vega() -> tuple[str, str]:
-    """The Vega scripts from the installed package, compressed to half the page's size, and their hash."""
+    """Return the Vega scripts of the installed package, compressed, and their hash."""
     text: str = vl_convert().javascript_bundle(_GLOBALS)
     packed = gzip.compress(text.encode(), compresslevel=9, mtime=0)
     return base64.b64encode(packed).decode("ascii"), _csp_hash(text)

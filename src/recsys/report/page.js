@@ -21,10 +21,10 @@
   // Several panels: as many columns as have room, rows of equal length, panels that fill the width.
   const fit = (spec, width, least = 1) => {
     if (!spec.concat) return spec;
-    const { panel, beside } = spec.usermeta, n = spec.concat.length;
-    const most = Math.max(least, Math.floor((width + spec.spacing) / (panel + beside + spec.spacing)));
+    const { panel, labels } = spec.usermeta, n = spec.concat.length;
+    const most = Math.max(least, Math.floor((width + spec.spacing) / (panel + labels + spec.spacing)));
     const columns = Math.ceil(n / Math.ceil(n / most));
-    const wide = Math.max(80, Math.floor((width + spec.spacing) / columns) - spec.spacing - beside);
+    const wide = Math.max(80, Math.floor((width + spec.spacing) / columns) - spec.spacing - labels);
     return { ...spec, columns, concat: spec.concat.map((one) => ({ ...one, width: wide })) };
   };
   const paper = 680; // the width of a printed page
@@ -66,9 +66,9 @@
   // A browser too old to unpack the chart library keeps every table open instead.
   if (!vega || window.DecompressionStream) {
     root.classList.add("js");
-    // The numbers of a chart that stands alone have room beside it.
-    const beside = matchMedia("(min-width: 72rem)").matches ? ":not(.charts.one > figure:not(.wide) > details)" : "";
-    for (const one of document.querySelectorAll(`details[open]${beside}`)) one.open = false;
+    // The numbers of a chart that is alone have room next to it.
+    const others = matchMedia("(min-width: 72rem)").matches ? ":not(.charts.one > figure:not(.wide) > details)" : "";
+    for (const one of document.querySelectorAll(`details[open]${others}`)) one.open = false;
   }
   if (vega && window.DecompressionStream) frame.load().then(draw);
 
@@ -375,15 +375,15 @@
       const grid = make("div", undefined, "person");
       const wanted = new Set(user.wanted || []);
       const some = (all, shown) => (all > shown ? `${shown} of ${all}` : `${all}`);
-      const said = (value) => (value === null ? "n/a" : value.toFixed(4));
+      const digits = (value) => (value === null ? "n/a" : value.toFixed(4));
       if (user.had) grid.append(block("History", some(user.n_had, user.had.length), user.had, null, "ul"));
       if (user.wanted) grid.append(block("Relevant", some(user.n_wanted, user.wanted.length), user.wanted, null, "ul"));
       held.models.forEach((name, at) => {
         const list = user.lists ? user.lists[at] : null;
-        if (list) grid.append(block(name, said(user.values[at]), list, wanted, "ol"));
+        if (list) grid.append(block(name, digits(user.values[at]), list, wanted, "ol"));
         else {
           const part = make("div"), head = make("h4", name);
-          head.append(make("span", said(user.values[at])));
+          head.append(make("span", digits(user.values[at])));
           part.append(head);
           grid.append(part);
         }

@@ -187,7 +187,10 @@ class ReportData:
         return [n for n, row in rows.items() if row is not None and row.verdict.kind != "worse"]
 
     def is_beyond_accuracy(self, metric: str) -> bool:
-        """Whether a metric is of the items shown, relevant or not: more of it is not better as such."""
+        """Return whether a metric is of the items shown, relevant or not.
+
+        More of it is not better as such.
+        """
         return self.requests[metric].metric.population == "listed"
 
     def first(self, name: str) -> Evaluation:
@@ -414,7 +417,10 @@ def _choose_metric(
     requested: str | None,
     comparison: Comparison | None,
 ) -> str:
-    """The headline metric: the requested one, else that of the comparison, else the first with a value."""
+    """Return the headline metric.
+
+    It is the requested one, else that of the comparison, else the first with a value.
+    """
     if requested is not None:
         name = str(Request.parse(requested))
         if name not in shared:

@@ -81,7 +81,10 @@ class GroupRow(NamedTuple):
 
 
 def value_with_interval(data: ReportData, name: str, metric: str) -> Triple:
-    """A model's value and the ends of its 95% interval, NaN where there is none; computed once per report."""
+    """Return a model's value and the ends of its 95% interval, NaN where there is none.
+
+    They are computed once per report.
+    """
     if (name, metric) in data.cache:
         known: Triple = data.cache[name, metric]
         return known
@@ -99,7 +102,10 @@ def value_with_interval(data: ReportData, name: str, metric: str) -> Triple:
 
 
 def lifts_or_differences(rows: Mapping[str, Row]) -> tuple[dict[str, Triple], str]:
-    """The lifts of a comparison and the unit "%"; where one is not defined, the differences and no unit."""
+    """Return the lifts of a comparison and the unit "%".
+
+    Where one is not defined, return the differences and no unit.
+    """
     lifts = {n: (r.relative, r.relative_interval.low, r.relative_interval.high) for n, r in rows.items()}
     if all(math.isfinite(sum(lift)) for lift in lifts.values()):
         return lifts, "%"
@@ -107,7 +113,7 @@ def lifts_or_differences(rows: Mapping[str, Row]) -> tuple[dict[str, Triple], st
 
 
 def main_metrics(data: ReportData) -> list[str]:
-    """The headline metric first, then each other metric once, at the cut-off nearest to the headline's.
+    """List the headline metric, then each other metric once, at the cut-off nearest to the headline's.
 
     Metrics of what is shown, relevant or not, come last.
     """
@@ -124,7 +130,10 @@ def main_metrics(data: ReportData) -> list[str]:
 
 
 def curves(data: ReportData) -> dict[str, dict[str, dict[int, Triple]]]:
-    """{metric: {model: {k: value}}} of metrics at several cut-offs; without any, evaluated from the lists."""
+    """Return {metric: {model: {k: value}}} of metrics at several cut-offs.
+
+    Without any, they are evaluated from the lists.
+    """
     families: dict[str, list[tuple[int, str]]] = {}
     for metric in data.metrics:
         k = data.requests[metric].k
@@ -169,7 +178,7 @@ def _curves_of_lists(data: ReportData, families: Sequence[str]) -> dict[str, dic
 
 
 def coverage(data: ReportData) -> tuple[str, dict[str, float]] | None:
-    """The coverage metric of the results, else the share of the catalogue in the models' first k places."""
+    """Return the coverage of the results, else the share of the catalogue in the first k places."""
     k = data.requests[data.metric].k or 10
     coverage_metrics = [m for m in data.metrics if data.requests[m].metric.measures_coverage]
     if coverage_metrics:
@@ -320,7 +329,9 @@ def _found(truth: Interactions, lists: Lists, k: int) -> Bool:
 
 
 def _ranges(counts: Int, measured: Bool) -> tuple[Int, list[str]]:
-    """The group of each count and the names of the groups: quarters, named by their ends, such as 1-12.
+    """Return the group of each count and the names of the groups.
+
+    The groups are quarters, named by their ends, such as 1-12.
 
     Quarters and ends are those of the measured cases.
     """
@@ -484,7 +495,10 @@ def _mean_interval(
 def _group_interval(
     value: float, column: Float | None, rows: PerCase | Aligned, inside: Bool, bounds: tuple[float, float]
 ) -> Triple:
-    """The value of the cases of a mask with its interval, cut to the bounds; no interval for very few."""
+    """Return the value of the cases of a mask with its interval, cut to the bounds.
+
+    There is no interval for very few.
+    """
     if column is None or (~np.isnan(column[inside])).sum() < _MIN_USERS_FOR_INTERVAL:
         return value, math.nan, math.nan
     clusters = None if rows.clusters is None else rows.clusters[inside]

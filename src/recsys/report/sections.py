@@ -109,7 +109,7 @@ def section(
 
 
 def sections_of(data: ReportData, only: Sequence[str] | None = None) -> list[Section]:
-    """All sections (or only those of these keys) in their order, including those that cannot be made."""
+    """Return all sections (or those of these keys) in order, including those that cannot be made."""
     sections = []
     for entry in sorted(SECTIONS.load_plugins().values(), key=lambda entry: entry.order):
         if only is not None and entry.key not in only:

@@ -71,7 +71,9 @@ def short(name: object, max_length: int = 28) -> str:
 
 
 def value_and_interval(value: Any) -> tuple[float, float, float]:
-    """A number or (value, low, high) as (value, low, high); NaN ends where an interval cannot be drawn.
+    """Return a number or (value, low, high) as (value, low, high).
+
+    The ends are NaN where an interval cannot be drawn.
 
     >>> value_and_interval((0.5, 0.4, 0.6)), value_and_interval((0.5, 0.4, float("inf")))
     ((0.5, 0.4, 0.6), (0.5, nan, nan))

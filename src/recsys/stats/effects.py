@@ -138,7 +138,10 @@ def d_z(differences: Paired | npt.ArrayLike, *, confidence: float = 0.95) -> Eff
 
 
 def d_z_of(sample: Sample, confidence: float = 0.95) -> Effect:
-    """The same of units of equal weight: the squared influences are sums of powers of the differences."""
+    """Return the same of units of equal weight.
+
+    The squared influences are sums of powers of the differences.
+    """
     n, error = sample.n, math.nan
     scale = 0.0 if n > 1 and not sample.varies else sample.deviation
     effect = t_ratio(sample.mean, scale)

@@ -149,7 +149,10 @@ class _Group:
         return float(self.numerator.sum() / self.denominator.sum())
 
     def linearised(self) -> Float:
-        """One value per unit whose mean is the ratio (delta method); the numerator itself for plain means."""
+        """Return one value per unit whose mean is the ratio (delta method).
+
+        For plain means it is the numerator itself.
+        """
         value = self.value
         values: Float = value + (self.numerator - value * self.denominator) / self.denominator.mean()
         return values

@@ -227,7 +227,10 @@ def folds(
 
 
 def run_layout(runs: Mapping[str, list[PerCase]], requested: str) -> str:
-    """How runs relate: "" if each model has one, "seeds" over the same cases, "folds" over different ones."""
+    """Return how runs relate.
+
+    They are "" if each model has one, "seeds" over the same cases, "folds" over different ones.
+    """
     longest = max(runs.values(), key=len)
     if len(longest) == 1:
         return ""
@@ -325,7 +328,7 @@ def folds_of_users(
     test_over_train: float | None,
     confidence: float,
 ) -> RunsResult:
-    """The difference over folds, from the difference, the baseline's mean and the test ids of each fold.
+    """Combine the difference, the baseline's mean and the test ids of each fold into one difference.
 
     Unless `test_over_train` is given, n_test / n_train follows from the ids: users who are not tested in a
     fold train it. Repeated folds test the same users again.

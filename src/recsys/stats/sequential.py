@@ -250,7 +250,7 @@ SPENDING: dict[str, Callable[[float, float], float]] = {
 def boundaries(
     fractions: Sequence[float], *, alpha: float = 0.05, spending: str = "obrien-fleming"
 ) -> tuple[float, ...]:
-    """Two-sided boundary of |z| for looks at these fractions of the planned information (Lan and DeMets)."""
+    """Return two-sided bounds of |z| for looks at these fractions of planned information (Lan-DeMets)."""
     check_choice("spending function", spending, SPENDING)
     check_alpha(alpha)
     times = np.atleast_1d(to_floats(fractions, "fractions")).ravel().tolist()
@@ -277,7 +277,7 @@ def boundaries(
 
 
 def _bound(points: Float, weights: Float, step: float, target: float) -> float:
-    """The level that the random walk crosses, on either side, with probability `target` in this step."""
+    """Find the level that the random walk crosses, on either side, with probability `target` here."""
     from scipy.optimize import brentq
     from scipy.special import ndtr
 

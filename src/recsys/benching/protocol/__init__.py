@@ -344,7 +344,10 @@ class Outcome:
         return "\n".join([*parts, *(["", *cautions] if cautions else [])])
 
     def to_json(self, *, indent: int | None = 2) -> str:
-        """What a second party must get: hashes of the protocol and its inputs, and each model's result."""
+        """Return what a second party must get.
+
+        These are hashes of the protocol and its inputs, and each model's result.
+        """
         results = {name: json.loads(e.to_json()) for name, e in self.evaluations.items()}
         result = {
             "protocol": self.protocol.sha256,
@@ -525,7 +528,10 @@ def _read_data(
 
 
 def _runs(protocol: Protocol) -> Iterator[tuple[str, str, dict[str, Any], dict[str, Any]]]:
-    """Each run: the name of its model, its own, the settings of the model, and the seed if training draws."""
+    """Yield each run.
+
+    That is the name of its model, its own, the model's settings, and the seed if training draws.
+    """
     from recsys.models.trainable import TRAINABLE
 
     for name, model in protocol.content["models"].items():

@@ -74,7 +74,10 @@ def _value(value: Any) -> str:
 
 
 def _escape(text: str) -> str:
-    """The text with control characters as TOML writes them in strings; comments have no way of their own."""
+    """Return the text with control characters as TOML writes them in strings.
+
+    Comments cannot hold them otherwise.
+    """
     return UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 

@@ -165,7 +165,9 @@ def _metric_comparison(setting: Setting, seed: int) -> _Finding:
 
 
 def places_of(metric: str, values: dict[str, float]) -> dict[str, int]:
-    """The place of each model under a metric: 1 + the number of better ones, so equal values share a place.
+    """Return the place of each model under a metric.
+
+    It is 1 + the number of better ones, so equal values share a place.
 
     >>> places_of("rmse", {"a": 0.9, "b": 1.1, "c": 0.9}), places_of("ndcg@10", {"a": 0.2, "b": 0.3})
     ({'a': 1, 'b': 3, 'c': 1}, {'a': 2, 'b': 1})
@@ -306,7 +308,7 @@ def _per_user(setting: Setting, seed: int) -> _Finding:
 
 
 def _thin_out(train: pd.DataFrame, seed: int) -> tuple[pd.DataFrame, list[str]]:
-    """Where few users have under ten ratings, a seeded third keeps only 3 to 9; the sentence says so.
+    """Cut a seeded third of the users to 3 to 9 ratings where few have under ten; a sentence says so.
 
     There are none in any MovieLens set.
     """
@@ -367,7 +369,10 @@ def _scores_at(scores: Float, users: Array, items: Array) -> Float:
 
 
 def quality(name: str, by_sigma: list[float]) -> list[float]:
-    """What is left of a metric's noiseless value: 1 without noise; for an error, how much larger it got."""
+    """Return what is left of a metric's noiseless value: 1 without noise.
+
+    For an error it is how much larger it got.
+    """
     first = by_sigma[0]
     if name in ERRORS:
         return [first / value for value in by_sigma]

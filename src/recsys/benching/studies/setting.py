@@ -134,7 +134,10 @@ def train_model(name: str, train: pd.DataFrame, setting: Setting, seed: int) -> 
 
 
 def popularity_model(by: str, train: pd.DataFrame, setting: Setting) -> Predictor:
-    """The same list for everyone, by the number of ratings or by their mean; predicts the item's mean."""
+    """Return the same list for everyone, by the number of ratings or by their mean.
+
+    The predicted rating is the item's mean.
+    """
     count = np.bincount(train["item"], minlength=setting.n_items)
     total = np.bincount(train["item"], weights=train["rating"], minlength=setting.n_items)
     overall_mean = float(train["rating"].mean())

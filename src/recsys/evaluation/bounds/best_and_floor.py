@@ -116,7 +116,7 @@ class _BoundsSearch:
         return bool((np.diff(weights) <= 0).all())
 
     def _has_exact_floor(self, request: Request) -> bool:
-        """Whether the metric computes its expectation over tied candidates and is summarised by a mean."""
+        """Return whether the metric is a mean and computes its expectation over tied candidates."""
         metric, cut = request.metric, self._cut_at_longest_list(request).k
         combined = metric.kind == "derived" and combines(metric, request.conventions(self.rules))
         # A group of ties does not end with the list: only a cut-off k excludes items.
@@ -125,7 +125,7 @@ class _BoundsSearch:
         return metric.ties != "refuse" and request.summary is None and ends and not combined
 
     def _cut_at_longest_list(self, request: Request) -> Request:
-        """The request with k at the end of the longest list, if a sum over places is the same there."""
+        """Cut the request at the end of the longest list, if a sum over places is the same there."""
         longest = max(int(self.pool.places.max(initial=1)), 1)
         if not request.metric.sum_over_places or (request.k is not None and request.k <= longest):
             return request

@@ -41,7 +41,7 @@ _MAX_ITEMS_OF_FUNCTION = 256  # if each distance is a call of a Python function
 
 
 def any_lists(task: BoundsTask) -> list[BestLists]:
-    """Every full list of candidates has the same value."""
+    """Return any lists, for every full list of candidates has the same value."""
     return [BestLists(task.lists(), proven=True, constant=True)]
 
 
@@ -51,7 +51,10 @@ def any_candidates(task: BoundsTask) -> list[BestLists]:
 
 
 def highest_values(task: BoundsTask) -> list[BestLists]:
-    """The candidates with the best values: no other lists have a better mean or sum over the items shown."""
+    """Return the candidates with the best values.
+
+    No other lists have a better mean or sum over the items shown.
+    """
     pool, metric = task.pool, task.request.metric
     n = len(pool.items)
     # One list per item, holding that item alone, has the value of the item.
@@ -74,7 +77,10 @@ def unseen_first(task: BoundsTask) -> list[BestLists]:
 
 
 def like_reference(task: BoundsTask) -> list[BestLists]:
-    """The reference list without items that may not be shown: each item at its place there or above."""
+    """Return the reference list without items that may not be shown.
+
+    Each item is at its place there or above.
+    """
     pairs, k = task.reading.pairs("reference"), task.request.k
     keep = (pairs.item >= 0) & (pairs.place <= (np.inf if k is None else k))
     case, item = pairs.case[keep], pairs.item[keep]
@@ -208,7 +214,7 @@ def _candidates_per_set(pool: CandidatePool, sets: _LabelSets, cases: Int) -> In
 def _next_candidate(
     pool: CandidatePool, sets: _LabelSets, cases: Int, chosen: Int, position: Int
 ) -> tuple[Int, Int]:
-    """The next candidate of each case's chosen set after `position` items of it, and the new position."""
+    """Return the next candidate of each case's set after `position` items of it, and the new position."""
     item = np.zeros(len(cases), dtype=np.int64)
     pending = np.arange(len(cases))
     while len(pending):
@@ -277,7 +283,10 @@ def far_apart(task: BoundsTask) -> list[BestLists]:
 
 
 def _pick_by_exchange(apart: Float, free: Bool, places: Int, depth: int) -> Int:
-    """The items each list takes, cases x depth (-1: none): one after the other, then exchanged in turn."""
+    """Return the items each list takes, cases x depth (-1: none).
+
+    They are chosen one after the other, then exchanged in turn.
+    """
     picked = np.full((len(free), depth), -1)
     far = free @ apart  # the first item is the one farthest from all others
     for place in range(depth * _SWEEPS):

@@ -23,7 +23,10 @@ _STEPS, _EFFORT = 2000, 3e7  # the most showings moved one by one, and entries i
 
 
 def evenly_exposed(task: BoundsTask) -> list[BestLists]:
-    """Every item as often as any other; the most even lists are optimal if all places weigh the same."""
+    """Return every item as often as any other.
+
+    The most even lists are optimal if all places weigh the same.
+    """
     weight, k = _place_weighting(task), task.places
     lists, proven = _most_even_lists(task, task.pool.in_catalogue)
     equal_weights = weight == "none" or (weight == "list" and len(np.unique(k[k > 0])) <= 1)

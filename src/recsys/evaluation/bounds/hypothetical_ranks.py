@@ -161,7 +161,10 @@ def _by_item_gain(task: BoundsTask, item_gains: Float) -> BestLists:
 
 
 def most_valuable(task: BoundsTask) -> list[BestLists]:
-    """The relevant items of most value; those of negative value are left out if others fill their places."""
+    """Return the relevant items of most value.
+
+    Those of negative value are left out if others fill their places.
+    """
     value, pool = np.nan_to_num(task.reading.facts.number(task.params["of"]), nan=0.0), task.pool
     n_reachable = np.bincount(pool.truth_case[pool.reachable], minlength=pool.n_cases)
     others = pool.n_candidates - n_reachable
@@ -180,7 +183,10 @@ def least_expected(task: BoundsTask) -> list[BestLists]:
 
 
 def least_popular(task: BoundsTask) -> list[BestLists]:
-    """The relevant items by popularity, the least popular on top: a convex gain of place and popularity."""
+    """Return the relevant items by popularity, the least popular on top.
+
+    That is best for a convex gain of place and popularity.
+    """
     popularity = task.reading.facts.popularity
     return [_by_item_gain(task, 1.0 / (1.0 + popularity))]
 

@@ -80,7 +80,7 @@ class Chart:
     description: str
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        """The specification, which JupyterLab draws, and where vl-convert is installed an SVG for others."""
+        """Return the specification, for JupyterLab, and an SVG for others if vl-convert is installed."""
         del include, exclude
         bundle: dict[str, Any] = {MIME: self.spec, "text/plain": f"Chart: {self.description}"}
         with suppress(MissingExtraError):
@@ -88,7 +88,10 @@ class Chart:
         return bundle
 
     def _drawn(self, kind: str, **options: Any) -> Any:
-        """What vl-convert makes of the chart on white: the text of an SVG, the bytes of another file."""
+        """Return what vl-convert makes of the chart on white.
+
+        It is the text of an SVG, the bytes of another file.
+        """
         draw = getattr(vl_convert(), f"vegalite_to_{kind}")
         return draw({**self.spec, "background": "white"}, allowed_base_urls=[], **options)
 
@@ -153,13 +156,13 @@ def chart_of(picture: Picture) -> Chart:
         spec |= views[0] | {"width": width, "autosize": {"type": "fit-x", "contains": "padding"}}
     else:
         width = max((panel.width for panel in picture.panels), default=0)
-        beside = math.ceil(max((panel.label_width for panel in picture.panels), default=0))
+        labels = math.ceil(max((panel.label_width for panel in picture.panels), default=0))
         spec |= {
             "concat": [view | {"width": width} for view in views],
             "columns": picture.columns(1000),
             "spacing": SPACING,
             "resolve": {"scale": dict.fromkeys(("color", "shape", "strokeDash"), "independent")},
-            "usermeta": {"panel": round(0.7 * width), "beside": beside},
+            "usermeta": {"panel": round(0.7 * width), "labels": labels},
         }
     # Names that Vega cannot handle become others that look the same. Its expression parser refuses U+2028 and
     # U+2029 inside quotes: they become spaces. A member of every JavaScript object (constructor) is taken for
@@ -214,7 +217,10 @@ def _layer(mark: Mark, panel: Panel) -> dict[str, Any]:
 
 
 def _colour(mark: Mark, panel: Panel, encoding: dict[str, Any]) -> dict[str, Any]:
-    """The colour and opacity of a mark; what depends on the row or its series is added to the encoding."""
+    """Return the colour and opacity of a mark.
+
+    What depends on the row or its series is added to the encoding.
+    """
     series = panel.series
     if mark.colour.startswith("#"):
         return {"color": mark.colour, "opacity": mark.opacity}

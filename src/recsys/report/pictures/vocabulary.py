@@ -135,7 +135,9 @@ def model_series(
     field: str = "model",
     legend: str = "",
 ) -> Series:
-    """The looks of models by their places in `order` (by default that of the names); the baseline is grey.
+    """Return the looks of models by their places in `order` (by default that of the names).
+
+    The baseline is grey.
 
     Of a crowd, the first and the baseline have their own look.
     """

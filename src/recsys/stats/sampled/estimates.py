@@ -332,7 +332,10 @@ def fit_ranks(
     prior: str = "log",
     iterations: int = _N_ITERATIONS,
 ) -> RankDistribution:
-    """The maximum-likelihood distribution of true ranks behind sampled ones; arguments as in `estimate`."""
+    """Return the maximum-likelihood distribution of true ranks behind sampled ones.
+
+    The arguments are those of `estimate`.
+    """
     cases = (
         ranks
         if isinstance(ranks, Cases)

@@ -166,7 +166,9 @@ def negatives_needed(
     gamma: float = 0.01,
     prior: str = "uniform",
 ) -> int:
-    """The fewest negatives whose expected error stays within `tolerance`; n_items - 1 ranks everything.
+    """Return the fewest negatives whose expected error stays within `tolerance`.
+
+    A number of n_items - 1 ranks everything.
 
     Above 4,096 negatives the answer is n_items - 1: ranking every item costs no more.
 
@@ -312,7 +314,10 @@ def _corrected_moments(
 
 
 def _distinct_ranks(ranks: Any, n_items: int, n_negatives: int) -> tuple[Int | None, Int]:
-    """The distinct ranks and the index of each rank among them; None and the bins if they are too many."""
+    """Return the distinct ranks and the index of each rank among them.
+
+    If they are too many, return None and the bins.
+    """
     bins = _rank_bins(ranks, n_items)
     distinct, index = np.unique(np.asarray(ranks, dtype=np.int64), return_inverse=True)
     if len(distinct) * (n_negatives + 1) > _MAX_SINGLE_CHANCES:

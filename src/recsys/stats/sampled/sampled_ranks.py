@@ -343,14 +343,20 @@ class Cases:
         return classes
 
     def values_by_case(self, of_class: SamplingClass, values: Float) -> Float:
-        """The value of each member, from one value per sampled rank; ties get the mean of their places."""
+        """Return the value of each member, from one value per sampled rank.
+
+        Ties get the mean of their places.
+        """
         above, tied = self.above[of_class.members], self.tied[of_class.members]
         cumulative = np.concatenate([[0.0], np.cumsum(values)])
         untied = tied == 1
         return np.where(untied, values[above], (cumulative[above + tied] - cumulative[above]) / tied)
 
     def counts(self, of_class: SamplingClass, times: Array | None = None) -> Float:
-        """How many members have each sampled rank, each counted `times` times; ties are split evenly."""
+        """Return how many members have each sampled rank, each counted `times` times.
+
+        Ties are split evenly.
+        """
         above, tied = self.above[of_class.members], self.tied[of_class.members]
         weight = (np.ones(len(above)) if times is None else times) / tied
         alone = tied == 1
