@@ -41,7 +41,7 @@ CEILINGS = {
     "said": 8,
     "settle": 6,
     "in words": 0,
-    "nobody": 11,
+    "nobody": 10,
     "beside": 9,
     "mend": 0,
     "lie": 6,

@@ -238,7 +238,7 @@ class Identification(Tabled):
 
 def _shown(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{user}: {_shown(v)}" for user, v in value.items()) or "nobody"
+        return ", ".join(f"{user}: {_shown(v)}" for user, v in value.items()) or "no user"
     return "none" if value is None else format_cell(value)
 
 
