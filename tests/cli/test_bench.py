@@ -15,6 +15,7 @@ from recsys.benching import bench as bench_module
 from recsys.benching.bench_plan import make_plan, plan_of_folder, read_ratings
 from recsys.benching.protocol import run_protocol
 from recsys.cli.app import cli
+from recsys.cli.error_messages import as_option
 from recsys.errors import (
     FileError,
     InputError,
@@ -23,6 +24,7 @@ from recsys.errors import (
     MissingFileError,
     SplitError,
     UnknownNameError,
+    worded,
 )
 from recsys.inputs.frames import as_frame
 from recsys.models import save_model, trainable
@@ -1218,6 +1220,9 @@ def test_lists_for_few_users_and_tied_scores_are_on_the_card(place):
     assert found == {("few", "users_without_list"), ("constant", "tied_scores")}
     n = len(users)
     assert f"few: {n - n // 3} of the {n} users of the test have no list and count 0." in str(result)
+    (ties,) = (one.message for one in result.findings if one.name == "tied_scores")
+    assert ties.endswith("and ties='worst' the range.")
+    assert worded(ties, as_option).endswith("and --set ties=worst the range.")
     small = result.decision.tiles[-1].small
     assert "users without list" in small
     assert "tied scores" in small

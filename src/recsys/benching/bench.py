@@ -150,7 +150,7 @@ class Bench(Reported):
         if name in self.training:
             return
         for words in words_on_missing_lists(evaluation):
-            self._find("users_without_list", name, words, evaluation.counts["without_list"])
+            self._find("users_without_list", name, words + ".", evaluation.counts["without_list"])
         for _, text in ties:
             self._find("tied_scores", name, text, evaluation.counts["tied"])
 
@@ -161,14 +161,14 @@ class Bench(Reported):
             words = f"{n_had:,} of {len(lists.codes):,} items were in training and were left out, as for all"
             n_short = int(((lists.sizes >= _K) & (shorter.sizes < _K)).sum())
             words += f"; {n_short:,} lists have fewer than {_K} without them" if n_short else ""
-            self._find("training_items_in_lists", name, words, n_had)
+            self._find("training_items_in_lists", name, words + ".", n_had)
         return shorter
 
     def _find(self, code: str, name: str, words: str, n: int) -> None:
         """Note what is odd about lists that were handed over."""
         todo = "Rank all items for all users of the test, without those that users had before."
         self.findings.append(
-            Finding("warning", f"{name}: {words}.", n, todo=todo, area="candidates", name=code)
+            Finding("warning", f"{name}: " + words, n, todo=todo, area="candidates", name=code)
         )
 
     @cached_property
