@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from recsys.audits.check_registry import CheckResult, check
-from recsys.audits.evidence import Evidence, contained_in, has_row
+from recsys.audits.evidence import Evidence, has_row
 from recsys.audits.findings import Finding
 from recsys.errors import Phrase
-from recsys.metrics.readings import sorted_unique
 from recsys.metrics.registry import set_requests
-from recsys.records.arrays import Bool, Int
+from recsys.records.arrays import Bool, Int, is_in, sorted_unique
 from recsys.stats.sampled import estimate
 
 _MIN_EXPECTED = 7.0  # expected number of missing items: none by chance has a probability of exp(-7)
@@ -280,7 +279,7 @@ def sampled_candidates(e: Evidence) -> CheckResult:
     sizes = e.ranked.sizes[e.ranked.sizes > 0]
     n_items = len(e.catalogue) if e.catalogue is not None else int((e.train_counts + e.test_counts > 0).sum())
     size = int(np.median(sizes)) if len(sizes) else 0
-    is_listed = contained_in(e.pairs(e.test), sorted_unique(e.pairs(shown)[shown.known]))
+    is_listed = is_in(e.pairs(e.test), sorted_unique(e.pairs(shown)[shown.known]))
     has_list = (np.bincount(shown.user[shown.user >= 0], minlength=e.n_users) > 0)[e.test.user]
     truth_listed = float(is_listed[has_list].mean()) if has_list.any() else 0.0
     same_size = float((np.abs(sizes - size) <= 1).mean()) if len(sizes) else 0.0

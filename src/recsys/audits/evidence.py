@@ -22,10 +22,20 @@ from recsys.inputs.frames import as_frame, detect_columns, encode_column
 from recsys.inputs.ids import encode, ids_to_array
 from recsys.inputs.rows import Rows, to_interactions
 from recsys.inputs.timestamps import Clock
-from recsys.metrics.readings import sorted_unique
 from recsys.models.baselines import ItemScores, popularity
 from recsys.ranks.sources import Factors, RankingOptions, Scores
-from recsys.records.arrays import Array, Bool, Float, Ids, Int, Interactions, Lists, cached_property
+from recsys.records.arrays import (
+    Array,
+    Bool,
+    Float,
+    Ids,
+    Int,
+    Interactions,
+    Lists,
+    cached_property,
+    is_in,
+    sorted_unique,
+)
 from recsys.splits.split_table import FrameTable, as_interaction_table
 
 _POPULARITY_COLUMNS = ("popularity", "nratings", "nusers", "numratings", "ratingcount")
@@ -136,12 +146,12 @@ class Evidence:
 
     def seen(self, side: SplitSide | ListEntries) -> Bool:
         """Which rows are a (user, item) pair of train."""
-        return contained_in(self.pairs(side), self.train_pairs) & (side.user >= 0) & (side.item >= 0)
+        return is_in(self.pairs(side), self.train_pairs) & (side.user >= 0) & (side.item >= 0)
 
     @property
     def hits(self) -> Bool:
         """Which list entries are a (user, item) pair of the test."""
-        return contained_in(self.pairs(self.lists), self.test_pairs) & self.lists.known
+        return is_in(self.pairs(self.lists), self.test_pairs) & self.lists.known
 
     @cached_property
     def test_users(self) -> Int:
@@ -292,14 +302,6 @@ class Evidence:
 def users_of_lists(lists: Lists) -> Ids:
     """Whose lists they are: the cases themselves, or their users where a user has several cases."""
     return lists.cases if lists.clusters is None else Ids(np.unique(lists.clusters))
-
-
-def contained_in(keys: Int, ordered: Int) -> Bool:
-    """Which keys occur in an ascending array."""
-    if len(ordered) == 0:
-        return np.zeros(len(keys), dtype=bool)
-    at = np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)
-    return np.asarray(ordered[at] == keys)
 
 
 def has_row(rows: Any, ids: Ids) -> Bool:

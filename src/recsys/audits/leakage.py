@@ -7,12 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from recsys.audits.check_registry import CheckResult, check
-from recsys.audits.evidence import Evidence, contained_in
+from recsys.audits.evidence import Evidence
 from recsys.audits.findings import Finding
 from recsys.errors import Phrase
 from recsys.evaluation.evaluate import recommend
-from recsys.metrics.readings import sorted_unique
-from recsys.records.arrays import Array, Float, Int
+from recsys.records.arrays import Array, Float, Int, is_in, sorted_unique
 
 _SAME_SHARE = 0.99  # of items with equal numbers, from which on a popularity is that count
 
@@ -209,7 +208,7 @@ def lists_follow_test_popularity(e: Evidence) -> CheckResult:
             np.repeat(e.users.code_of(best.cases.values), best.sizes) * e.width
             + e.items.code_of(best.items.values)[best.codes]
         )
-        personal = float(contained_in(listed_pairs, sorted_unique(keys)).mean())
+        personal = float(is_in(listed_pairs, sorted_unique(keys)).mean())
         # Popular items may also be recommended as the same list for everyone, seen or not; ties at place k
         # are included unless there are too many.
         top = np.flatnonzero(counts >= max(np.sort(counts)[-k:][0], 1))

@@ -15,9 +15,9 @@ from recsys.errors import ConventionError
 from recsys.metrics.attributes import Attribute, ItemFacts
 from recsys.metrics.catalogue import WEIGHTS, CatalogueReading, check_weight, place_weights
 from recsys.metrics.ranges import DataLimits, Range
-from recsys.metrics.readings import Reading, add_up, check_finite, sorted_unique
+from recsys.metrics.readings import Reading, add_up, check_finite
 from recsys.metrics.registry import catalogue_metric, divide_or_zero, shown_metric
-from recsys.records.arrays import Array, Float, entries_of_cases, positions
+from recsys.records.arrays import Array, Float, entries_of_cases, positions, sorted_unique
 
 _STECK = "Steck, Calibrated recommendations (2018)"
 _BLOCK = 1 << 22

@@ -20,10 +20,10 @@ from recsys.errors import ConventionError, Phrase
 from recsys.metrics.attributes import align_labels
 from recsys.metrics.expectation import groups
 from recsys.metrics.ranges import DataLimits, Range
-from recsys.metrics.readings import MOST_TIED, Reading, add_up, sorted_unique
+from recsys.metrics.readings import MOST_TIED, Reading, add_up
 from recsys.metrics.registry import Body, divide_or_zero, metric
 from recsys.metrics.weights import discount_weights, geometric_weights
-from recsys.records.arrays import Array, Float, Ids, Int, Table, positions, runs
+from recsys.records.arrays import Array, Float, Ids, Int, Table, positions, runs, sorted_unique
 
 _CLARKE = "Clarke et al., Novelty and diversity in information retrieval evaluation (2008)"
 _NRBP = "Clarke, Kolla & Vechtomova, An effectiveness measure for ambiguous queries (2009)"

@@ -32,6 +32,8 @@ from recsys.records.arrays import (
     Shown,
     cached_property,
     entries_of_cases,
+    is_in,
+    is_repeat,
     runs,
 )
 
@@ -457,10 +459,7 @@ class Reading:
         if not self.list_context.shown().repeated or len(self.listed.case) == 0:
             return None
         pair = self.listed.case.astype(np.int64) * len(self.facts.ids) + self.listed.item
-        order = np.argsort(pair, kind="stable")
-        repeats = np.zeros(len(pair), dtype=bool)
-        repeats[order[1:]] = pair[order[1:]] == pair[order[:-1]]
-        return mask_or_none(repeats)
+        return mask_or_none(is_repeat(pair))
 
     @property
     def uncounted(self) -> Bool | None:
@@ -523,11 +522,7 @@ class Reading:
         keep = known.item >= 0 if k is None else (known.item >= 0) & (known.place <= k)
         width = max(len(self.facts.ids), 1)
         known_keys = np.sort(known.case[keep].astype(np.int64) * width + known.item[keep])
-        keys = case.astype(np.int64) * width + item
-        if len(known_keys) == 0:
-            return np.zeros(len(keys), dtype=bool)
-        at = np.minimum(np.searchsorted(known_keys, keys), len(known_keys) - 1)
-        return np.asarray(known_keys[at] == keys)
+        return is_in(case.astype(np.int64) * width + item, known_keys)
 
 
 def _times(values: Float, weight: Float | None) -> Float:
@@ -568,13 +563,3 @@ def check_finite(sums: Float, what: str) -> Float:
             hint="Divide all of them by the same number.",
         )
     return sums
-
-
-def sorted_unique(keys: Int) -> Int:
-    """Return the distinct numbers, ascending; on long columns sorting is faster than hashing."""
-    if (keys[1:] > keys[:-1]).all():
-        return keys
-    ordered = np.sort(keys)
-    new = np.ones(len(ordered), dtype=bool)
-    new[1:] = ordered[1:] != ordered[:-1]
-    return ordered[new]

@@ -11,9 +11,9 @@ import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError
-from recsys.metrics.readings import Entries, Reading, divisor, sorted_unique
+from recsys.metrics.readings import Entries, Reading, divisor
 from recsys.metrics.registry import divide_or_zero, metric, shown_metric
-from recsys.records.arrays import Float, Int
+from recsys.records.arrays import Float, Int, sorted_unique
 
 
 def _surprise(h: Reading, k: int | None, c: Conventions, *, expected: str, best: bool = True) -> Float:

@@ -28,6 +28,7 @@ from recsys.records.arrays import (
     Lists,
     Shown,
     cached_property,
+    is_in,
     runs,
 )
 
@@ -574,13 +575,9 @@ def in_history(truth: Interactions | Lists, seen: Interactions | Lists) -> Bool:
     case = np.repeat(seen.cases.code_of(truth.cases.values), truth.sizes)
     item = seen.items.code_of(truth.items.values)[truth.codes]
     known = (case >= 0) & (item >= 0)
-    if len(seen_pairs) == 0:
-        return np.zeros(len(known), dtype=bool)
-    truth_pairs = case * width + item
     if isinstance(seen, Lists):
         seen_pairs.sort()  # those of a history are sorted
-    at = np.minimum(np.searchsorted(seen_pairs, truth_pairs), len(seen_pairs) - 1)
-    return np.asarray(known & (seen_pairs[at] == truth_pairs))
+    return np.asarray(known & is_in(case * width + item, seen_pairs))
 
 
 def without_history(lists: Lists, history: Interactions) -> tuple[Lists, int]:

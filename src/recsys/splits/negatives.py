@@ -17,7 +17,7 @@ from recsys.errors import InputError, SplitError, check_choice
 from recsys.inputs import read_interactions
 from recsys.inputs.ids import encode, ids_to_array
 from recsys.kernels.keyed_random import Keys, id_keys, mix_bits, pair_keys, unit_floats
-from recsys.records.arrays import Array, Bool, Codes, Float, Ids, Int, Interactions
+from recsys.records.arrays import Array, Bool, Codes, Float, Ids, Int, Interactions, is_in, sorted_unique
 from recsys.splits.split_table import check_whole_number
 
 __all__ = [
@@ -164,7 +164,7 @@ class _SamplingInputs:
         case = np.repeat(self.cases.code_of(part.cases.values), part.sizes)
         item = self.items.code_of(part.items.values)[part.codes]
         is_wanted = case >= 0
-        return _sorted_unique(case[is_wanted] * len(self.items) + item[is_wanted])
+        return sorted_unique(case[is_wanted] * len(self.items) + item[is_wanted])
 
 
 class _Exclusions:
@@ -172,21 +172,19 @@ class _Exclusions:
 
     def __init__(self, inputs: _SamplingInputs, batch_size: int | None) -> None:
         self.n_cases, self.width, self.batch = len(inputs.cases), len(inputs.items), batch_size
-        self.own = _sorted_unique(np.concatenate([inputs.keys_of(part) for part in inputs.parts]))
+        self.own = sorted_unique(np.concatenate([inputs.keys_of(part) for part in inputs.parts]))
         self.shared = np.zeros(0, dtype=np.int64)
         if batch_size is not None:
             judged = inputs.keys_of(inputs.parts[-1])
-            self.shared = _sorted_unique(
-                judged // self.width // batch_size * self.width + judged % self.width
-            )
+            self.shared = sorted_unique(judged // self.width // batch_size * self.width + judged % self.width)
 
     def barred(self, case: Int, item: Int) -> Bool:
         """Return one flag per pair; only the positives from the lowest to the highest case are searched."""
         ends = np.array([case.min(), case.max() + 1]) * self.width if len(case) else np.zeros(2)
         low, high = np.searchsorted(self.own, ends)
-        is_barred = _is_among(case * self.width + item, self.own[low:high])
+        is_barred = is_in(case * self.width + item, self.own[low:high])
         if self.batch is not None:
-            is_barred |= _is_among(case // self.batch * self.width + item, self.shared)
+            is_barred |= is_in(case // self.batch * self.width + item, self.shared)
         return is_barred
 
     def count(self, pool: Int) -> Int:
@@ -197,7 +195,7 @@ class _Exclusions:
         case = own // self.width
         if self.batch is None:
             return np.bincount(case, minlength=self.n_cases)
-        in_both = _is_among(case // self.batch * self.width + own % self.width, self.shared)
+        in_both = is_in(case // self.batch * self.width + own % self.width, self.shared)
         shared = self.shared[inside[self.shared % self.width]] // self.width
         batches = np.bincount(shared, minlength=self.n_cases // self.batch + 1)
         return (
@@ -293,23 +291,6 @@ def _without_repeats(cells: Int, n_pool: int) -> Int:
 def _occurring_items(part: Interactions) -> Ids:
     """Return the ids of the items that occur; ids that are their own codes may include others."""
     return Ids(part.items.values[np.bincount(part.codes, minlength=len(part.items)) > 0])
-
-
-def _sorted_unique(keys: Int) -> Int:
-    """Return the keys sorted, each once; those of a history usually are already."""
-    if (keys[1:] > keys[:-1]).all():
-        return keys
-    ordered = np.sort(keys, kind="stable")  # two sorted runs are merged in one pass
-    return ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])] if len(ordered) else ordered
-
-
-def _is_among(keys: Int, known: Int) -> Bool:
-    """Return which keys occur among `known`, which is ascending."""
-    if len(known) == 0:
-        return np.zeros(len(keys), dtype=bool)
-    at = np.searchsorted(known, keys)
-    at[at == len(known)] = 0
-    return np.asarray(known[at] == keys)
 
 
 def _check_arguments(how: Any, n: Any, too_few: Any, power: Any, batch_size: Any) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from recsys.errors import UnknownNameError
 from recsys.evaluation.bounds.candidate_pool import BLOCK, BestLists, BoundsTask, CandidatePool, ListHeads
-from recsys.evaluation.bounds.even_exposure import evenly_exposed, exposed_by_merit, is_repeat, most_items
+from recsys.evaluation.bounds.even_exposure import evenly_exposed, exposed_by_merit, most_items
 from recsys.evaluation.bounds.hypothetical_ranks import (
     every_intent,
     intents_in_two_orders,
@@ -28,10 +28,10 @@ from recsys.kernels import scan
 from recsys.metrics.attributes import Attribute, ItemFacts
 from recsys.metrics.calibration import label_amounts
 from recsys.metrics.diversity import DISTANCES, WeightedRows, profile_entries, sums_by_case
-from recsys.metrics.readings import Reading, sorted_unique
+from recsys.metrics.readings import Reading
 from recsys.metrics.registry import Request, divide_or_zero
 from recsys.ranks.ranked_truth import MatchedTruth
-from recsys.records.arrays import Array, Bool, Float, Ids, Int, entries_of_cases
+from recsys.records.arrays import Array, Bool, Float, Ids, Int, entries_of_cases, is_repeat, sorted_unique
 
 _SETS = 256  # the most frequent sets of labels that are considered
 _SHORTLIST = 96  # size of the shortlist for diverse lists, or four times the places if that is more

@@ -18,7 +18,7 @@ from recsys.errors import Phrase
 from recsys.evaluation.engine import Readings
 from recsys.evaluation.exposure import resolve_catalogue
 from recsys.kernels.keyed_random import id_keys, pair_keys
-from recsys.metrics.readings import Reading, sorted_unique
+from recsys.metrics.readings import Reading
 from recsys.metrics.registry import Request
 from recsys.ranks.ranked_truth import CountedTruth, MatchedTruth, RankedTruth
 from recsys.records.arrays import (
@@ -32,6 +32,8 @@ from recsys.records.arrays import (
     Interactions,
     cached_property,
     entries_of_cases,
+    is_in,
+    sorted_unique,
 )
 from recsys.splits.negatives import sample
 
@@ -306,14 +308,6 @@ class CandidatePool:
         step = max(1, BLOCK // max(width, 1))
         for first in range(0, self.n_cases, step):
             yield np.arange(first, min(first + step, self.n_cases))
-
-
-def is_in(keys: Array, known: Array) -> Bool:
-    """Return which keys occur among ascending `known` ones."""
-    if len(known) == 0:
-        return np.zeros(len(keys), dtype=bool)
-    at: Any = np.minimum(np.searchsorted(known, keys), len(known) - 1)
-    return np.asarray(known[at] == keys)
 
 
 class BuiltLists(NamedTuple):

@@ -16,7 +16,7 @@ from recsys.evaluation.exposure import entry_weights, exposure_key
 from recsys.metrics.calibration import group_shares
 from recsys.metrics.catalogue import CatalogueReading
 from recsys.metrics.registry import Request, divide_or_zero
-from recsys.records.arrays import Array, Bool, Float, Int
+from recsys.records.arrays import Array, Bool, Float, Int, is_repeat
 
 _ROUNDS = 256
 _STEPS, _EFFORT = 2000, 3e7  # the most showings moved one by one, and entries inspected for that
@@ -153,14 +153,6 @@ def spread_items(pool: CandidatePool, places: Int, due: Float) -> BuiltLists:
             item[at], turn[chosen] = chosen, np.inf
         turn[np.concatenate([fitting, item[misfits]])] = later
     return BuiltLists(indptr, item)
-
-
-def is_repeat(keys: Int) -> Bool:
-    """Return which keys occurred earlier in the array."""
-    order = np.argsort(keys, kind="stable")
-    out = np.zeros(len(keys), dtype=bool)
-    out[order[1:]] = keys[order[1:]] == keys[order[:-1]]
-    return out
 
 
 def most_even_counts(caps: Int, total: int) -> Int:

@@ -12,15 +12,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from recsys.conventions.decisions import Conventions, relevant
-from recsys.evaluation.bounds.candidate_pool import BestLists, BoundsTask, CandidatePool, is_in, rank_in_case
+from recsys.evaluation.bounds.candidate_pool import BestLists, BoundsTask, CandidatePool, rank_in_case
 from recsys.kernels.keyed_random import id_keys, mix_bits, pair_keys, unit_floats
 from recsys.metrics.intents import Intents, greedy_order, truth_intents
-from recsys.metrics.readings import sorted_unique
 from recsys.metrics.reference_lists import reference_frequency
 from recsys.metrics.registry import Request
 from recsys.metrics.weights import gains
 from recsys.ranks.ranked_truth import RankedTruth
-from recsys.records.arrays import Array, Float, Hits, Ids, Int, Shown
+from recsys.records.arrays import Array, Float, Hits, Ids, Int, Shown, is_in, sorted_unique
 
 
 @dataclass(frozen=True, eq=False)
