@@ -448,10 +448,7 @@ class Reading:
         """Every entry of the lists, repeats included."""
         shown = self.list_context.shown()
         case = np.repeat(np.arange(self.n_cases, dtype=np.int32), shown.sizes)
-        place = shown.places
-        if place is None:
-            place = (np.arange(1, len(case) + 1) - np.repeat(shown.indptr[:-1], shown.sizes)).astype(np.int32)
-        return Entries(case, shown.codes, place)
+        return Entries(case, shown.codes, shown.place_of_entries())
 
     @cached_property
     def is_repeat(self) -> Bool | None:

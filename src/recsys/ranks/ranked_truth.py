@@ -547,11 +547,7 @@ class ItemSubset:
         """Return the entries of the lists that are these items, with their places."""
         whole = self.whole.shown(ties)
         keep = self.keep[whole.codes]
-        places = whole.places
-        if places is None:
-            places = (np.arange(1, len(keep) + 1) - np.repeat(whole.indptr[:-1], whole.sizes)).astype(
-                np.int32
-            )
+        places = whole.place_of_entries()
         indptr = np.concatenate([[0], np.cumsum(keep)])[whole.indptr]
         above = None if whole.above is None else whole.above[keep]
         tied = None if whole.tied is None else whole.tied[keep]

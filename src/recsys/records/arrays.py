@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
+from recsys.display.number_words import plural
 from recsys.errors import IdTypeError, InputError, NoRowsError, Phrase
 
 Int = npt.NDArray[np.int64]
@@ -187,10 +188,7 @@ class Interactions:
         """Return a pandas table that evaluate reads as the same: user, item, and any grades and times."""
         import pandas as pd
 
-        columns: dict[str, Array] = {"user": np.repeat(self.cases.values, self.sizes)}
-        if self.clusters is not None:
-            columns = {"case": columns["user"], "user": np.repeat(self.clusters, self.sizes)}
-        columns["item"] = self.items.values[self.codes]
+        columns = _case_and_item(self)
         columns |= {"grade": self.grades} if self.grades is not None else {}
         columns |= {"timestamp": self.times} if self.times is not None else {}
         return pd.DataFrame(columns)
@@ -221,10 +219,7 @@ class Lists:
         """Return a pandas table that evaluate reads as the same lists: user, item, and score or rank."""
         import pandas as pd
 
-        columns: dict[str, Array] = {"user": np.repeat(self.cases.values, self.sizes)}
-        if self.clusters is not None:
-            columns = {"case": columns["user"], "user": np.repeat(self.clusters, self.sizes)}
-        columns["item"] = self.items.values[self.codes]
+        columns = _case_and_item(self)
         if self.ranks is not None:
             columns["rank"] = self.ranks
         elif self.scores is None:
@@ -237,11 +232,19 @@ class Lists:
         return _short_repr(self, ", with scores" if self.scores is not None else "")
 
 
+def _case_and_item(data: Interactions | Lists) -> dict[str, Array]:
+    """Return the columns of a table of the entries: case where it is not the user, user, and item."""
+    columns = {"user": np.repeat(data.cases.values, data.sizes)}
+    if data.clusters is not None:
+        columns = {"case": columns["user"], "user": np.repeat(data.clusters, data.sizes)}
+    return columns | {"item": data.items.values[data.codes]}
+
+
 def _short_repr(data: Interactions | Lists, suffix: str) -> str:
     """Return the number of cases, items and rows in one line: the arrays may have any size."""
     n_items = int(np.count_nonzero(np.bincount(data.codes)))
     counts = {"case": len(data.cases), "item": n_items, "row": len(data.codes)}
-    sizes = ", ".join(f"{n:,} {name}{'' if n == 1 else 's'}" for name, n in counts.items())
+    sizes = ", ".join(plural(n, name) for name, n in counts.items())
     return f"{type(data).__name__}({sizes}{suffix})"
 
 
@@ -386,6 +389,12 @@ class Shown:
     @property
     def sizes(self) -> Int:
         return np.diff(self.indptr)
+
+    def place_of_entries(self) -> Codes:
+        """Return the place of each entry."""
+        if self.places is not None:
+            return self.places
+        return positions(np.ones_like(self.indptr[1:]), self.sizes).astype(np.int32)
 
 
 @dataclass(frozen=True, eq=False)
