@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,9 @@ from click.testing import CliRunner
 
 import recsys
 from recsys.benching.protocol import read_protocol, run_protocol
+from recsys.benching.protocol.keys import as_key
 from recsys.cli.app import cli
+from recsys.display.text_tables import fitted
 from recsys.errors import FileError, MissingFileError, ProtocolError, RecsysError
 
 PROTOCOL = """\
@@ -98,6 +101,15 @@ def test_it_does_what_the_same_calls_do(place):
     assert {row.model for row in outcome.comparison} == {"random", "mine", "listed"}
     assert "Tiny" in str(outcome)
     assert len(list((place / "results").glob("*.json"))) == 4
+
+
+def test_cautions_of_a_single_model_say_which_key_to_write(place):
+    truth = pd.DataFrame({"user": ["a", "b", "c"], "item": [1, 2, 3], "rating": [1, 3, 5]})
+    result = recsys.evaluate({"a": [1], "b": [2], "c": [3]}, truth, ["ndcg@1"])
+    alone = replace(run_protocol(place / "protocol.toml"), evaluations={"mine": result}, comparison=None)
+    assert "relevant_from=5 would leave" in str(alone)
+    with fitted(None, face=as_key):
+        assert "relevant_from = 5 in [conventions] would leave" in str(alone)
 
 
 def test_an_aggregate_is_that_of_evaluate(place):

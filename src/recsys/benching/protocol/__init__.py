@@ -25,7 +25,7 @@ from recsys.comparison.compare import Comparison, compare
 from recsys.comparison.history import record
 from recsys.conventions.decisions import Conventions
 from recsys.display.cells import printable
-from recsys.display.text_tables import text_table
+from recsys.display.text_tables import note_text, text_table
 from recsys.errors import (
     FileError,
     InputError,
@@ -340,8 +340,9 @@ class Outcome:
         if self.comparison is not None:
             # It has the cautions of the models, too.
             return "\n".join([*parts, "", self.comparison.to_text(), *self.notes])
-        cautions = [*self.notes, *(str(one) for result in results.values() for one in result.cautions)]
-        return "\n".join([*parts, *(["", *cautions] if cautions else [])])
+        cautions = (one for result in results.values() for one in result.cautions)
+        below = [*map(note_text, [*self.notes, *cautions])]
+        return "\n".join([*parts, *(["", *below] if below else [])])
 
     def to_json(self, *, indent: int | None = 2) -> str:
         """Return what a second party must get.
