@@ -22,7 +22,7 @@ from recsys.errors import FileError, InputError, MissingExtraError, UnknownNameE
 from recsys.report import example_users, report_html, section_numbers, write_report
 from recsys.report.decision import decide, price
 from recsys.report.glossary import WORDS, Glossary
-from recsys.report.html_tables import html_table
+from recsys.report.html_tables import cell, html_table
 from recsys.report.model_tables import comparisons, overview, ranking, selection
 from recsys.report.offline_page import json_for_script
 from recsys.report.report_data import findings_of, gather_report_data, history_by_metric, turned_row
@@ -689,8 +689,9 @@ def test_a_cell_that_looks_like_a_formula_is_no_formula_in_the_csv():
 
 
 def test_p_values_are_read_as_people_read_them():
-    table = html_table("t", "T", {"p": [1e-9, 0.0312, float("nan")]}, {"p": "p"})
-    assert [row[0].text for row in table.rows] == ["< 0.0001", "0.031", ""]
+    values = [1e-9, 0.0312, float("nan")]
+    assert [cell(value, "p").text for value in values] == ["< 0.0001", "0.031", ""]
+    table = html_table("t", "T", {"p": values})
     (line,) = (
         base64.b64decode(link.split(",")[1]).decode() for kind, _, link in table.files if kind == "CSV"
     )

@@ -90,12 +90,8 @@ class HtmlTable:
         return links
 
 
-def html_table(
-    name: str, title: str, columns: Mapping[str, Sequence[Any]], formats: Mapping[str, str] | None = None
-) -> HtmlTable:
-    """Return a table of columns of values.
-
-    Numbers are shown to four places, or in the format of their column.
+def html_table(name: str, title: str, columns: Mapping[str, Sequence[Any]]) -> HtmlTable:
+    """Return a table of columns of values; numbers are shown to four places.
 
     CSV and JSON files keep all digits.
 
@@ -103,17 +99,12 @@ def html_table(
         name: the name of its files.
         title: the caption.
         columns: the values by heading.
-        formats: format specifications by heading; "p" is that of a p-value.
     """
     numeric = [
         bool(values) and all(v is None or _is_number(v) for v in values) for values in columns.values()
     ]
-    column_formats = [(formats or {}).get(n) for n in columns]
-    rows = [
-        [cell(value, spec) for value, spec in zip(row, column_formats, strict=True)]
-        for row in zip(*columns.values(), strict=True)
-    ]
-    return HtmlTable(name, title, list(columns), rows, numeric, columns, formats or {})
+    rows = [[*map(cell, row)] for row in zip(*columns.values(), strict=True)]
+    return HtmlTable(name, title, list(columns), rows, numeric, columns)
 
 
 def table_of_rows(name: str, title: str, heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> HtmlTable:
