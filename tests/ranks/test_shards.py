@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 import recsys
 from recsys.conventions.decisions import Conventions
 from recsys.errors import CutoffError, DuplicateError, InputError, NotDefinedError
+from recsys.evaluation.pieces import check_on_lists, why_not_on_lists
 from recsys.metrics.registry import METRICS, parse_all
-from recsys.ranks.shards import check_on_lists, merge_shards, why_not_on_lists
+from recsys.ranks.shards import merge_shards
 from worlds.lists import World, known_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::recsys.errors.TieWarning")
@@ -133,20 +134,19 @@ def test_shards_that_do_not_fit_together_are_errors():
 
 
 @pytest.mark.parametrize(
-    ("metric", "rules", "k", "reason"),
+    ("metric", "rules", "reason"),
     [
-        ("auc", {}, None, "compares the relevant items with every candidate"),
-        ("mrr", {}, None, "no cut-off"),
-        ("r_precision", {}, None, "no cut-off"),
-        ("coverage", {}, None, "no cut-off"),
-        ("ndcg@20", {}, 10, "reads 20 places, and the lists have 10"),
-        ("ndcg@5", {"ties": "expected"}, 10, "behind the last place"),
-        ("ndcg@5", {"judged_only": "yes"}, 10, "places below the first k, which unjudged items leave"),
+        ("auc", {}, "compares the relevant items with every candidate"),
+        ("mrr", {}, "no cut-off"),
+        ("r_precision", {}, "no cut-off"),
+        ("coverage", {}, "no cut-off"),
+        ("ndcg@5", {"ties": "expected"}, "behind the last place"),
+        ("ndcg@5", {"judged_only": "yes"}, "places below the first k, which unjudged items leave"),
     ],
 )
-def test_what_needs_more_than_lists_is_refused_with_the_reason(metric, rules, k, reason):
+def test_what_needs_more_than_lists_is_refused_with_the_reason(metric, rules, reason):
     with pytest.raises(NotDefinedError, match=reason):
-        check_on_lists(parse_all(metric, None), Conventions.of(rules), k)
+        check_on_lists(parse_all(metric, None), Conventions.of(rules))
 
 
 @pytest.mark.parametrize("ties", ["by_id_desc", "expected", "best"])

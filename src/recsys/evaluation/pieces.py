@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial as bind
 from functools import reduce
@@ -182,6 +182,38 @@ def refuse_summaries(requests: Sequence[Request], *, by: Any, keeps_values: bool
             f"{of_values[0]}, whose summary is not a mean, has no values by group when users come in pieces.",
             hint="Leave it out, or leave out by=.",
         )
+
+
+def check_on_lists(requests: Iterable[Request], conventions: Conventions) -> None:
+    """Raise NotDefinedError, with the reason, if a metric needs more than the k best items of each user.
+
+    >>> from recsys import Conventions
+    >>> from recsys.metrics.registry import parse_all
+    >>> check_on_lists(parse_all("auc", None), Conventions())
+    Traceback (most recent call last):
+    ...
+    recsys.errors.NotDefinedError: auc cannot be computed from lists of the best items: it compares ...
+    """
+    for request in requests:
+        if reason := why_not_on_lists(request, conventions):
+            raise NotDefinedError(
+                f"{request} cannot be computed from lists of the best items: {reason}.",
+                hint='Ask for metrics with a cut-off, such as "mrr@10", or rank the whole catalogue at once.',
+            )
+
+
+def why_not_on_lists(request: Request, conventions: Conventions) -> str | None:
+    """Return why a metric needs more than the k best items of each user; None if these are enough."""
+    if "candidates" in request.metric.needs:
+        return "it compares the relevant items with every candidate"
+    if request.k is None:
+        return "it has no cut-off, so no length of the lists is enough"
+    own = request.conventions(conventions)
+    if own.ties not in ("by_id", "given"):
+        return f"ties={own.ties!r} asks which items behind the last place have the same score"
+    if own.judged_only == "yes":
+        return "judged_only='yes' reads places below the first k, which unjudged items leave"
+    return None
 
 
 def _refuse_ties(ranking: Any) -> None:

@@ -1,4 +1,4 @@
-"""Lists of shards of a catalogue merged into those of the whole, and which metrics may be computed from them.
+"""Lists of shards of a catalogue merged into those of the whole.
 
 A shard is some of the items. The score of a pair does not depend on the other items, so the best k of all are
 among the best k of the shards; equal scores are ordered by id, as in a scan of the whole catalogue.
@@ -7,16 +7,12 @@ among the best k of the shards; equal scores are ordered by id, as in a scan of 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from recsys.errors import CutoffError, DuplicateError, InputError, NotDefinedError
-from recsys.metrics.registry import Request
+from recsys.errors import CutoffError, DuplicateError, InputError
 from recsys.records.arrays import Array, Float, Ids, Int, Lists, runs
-
-if TYPE_CHECKING:
-    from recsys.conventions.decisions import Conventions
 
 
 def merge_shards(lists_of_shards: Iterable[Lists], k: int) -> Lists:
@@ -89,43 +85,3 @@ def best_entries(case: Int, scores: Float, key: Array, k: int) -> Int:
     order = np.lexsort((key, -scores, case))
     starts, sizes = runs(case[order])
     return order[np.arange(len(order)) - np.repeat(starts, sizes) < k]
-
-
-def check_on_lists(requests: Iterable[Request], conventions: Conventions, k: int | None = None) -> None:
-    """Raise NotDefinedError, with the reason, if a metric needs more than the k best items of each user.
-
-    >>> from recsys import Conventions
-    >>> from recsys.metrics.registry import parse_all
-    >>> check_on_lists(parse_all("auc", None), Conventions())
-    Traceback (most recent call last):
-    ...
-    recsys.errors.NotDefinedError: auc cannot be computed from lists of the best items: it compares ...
-    """
-    for request in requests:
-        if reason := why_not_on_lists(request, conventions, k):
-            raise NotDefinedError(
-                f"{request} cannot be computed from lists of the best items: {reason}.",
-                hint='Ask for metrics with a cut-off, such as "mrr@10", or rank the whole catalogue at once.',
-            )
-
-
-def why_not_on_lists(request: Request, conventions: Conventions, k: int | None = None) -> str | None:
-    """Return why a metric needs more than the k best items of each user; None if these are enough.
-
-    Args:
-        request: the metric.
-        conventions: those of the evaluation.
-        k: the length of the lists; None if they are made as long as the metrics read.
-    """
-    if "candidates" in request.metric.needs:
-        return "it compares the relevant items with every candidate"
-    if request.k is None:
-        return "it has no cut-off, so no length of the lists is enough"
-    if k is not None and request.k > k:
-        return f"it reads {request.k} places, and the lists have {k}"
-    own = request.conventions(conventions)
-    if own.ties not in ("by_id", "given"):
-        return f"ties={own.ties!r} asks which items behind the last place have the same score"
-    if own.judged_only == "yes":
-        return "judged_only='yes' reads places below the first k, which unjudged items leave"
-    return None

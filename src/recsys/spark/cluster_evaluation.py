@@ -29,13 +29,19 @@ from recsys.evaluation.asked import ALL
 from recsys.evaluation.engine import warn_of_ties
 from recsys.evaluation.evaluate_keywords import CONTEXT
 from recsys.evaluation.evaluator import Evaluator
-from recsys.evaluation.pieces import PieceResult, join_pieces, refuse_summaries, result_of, written_result
+from recsys.evaluation.pieces import (
+    PieceResult,
+    check_on_lists,
+    join_pieces,
+    refuse_summaries,
+    result_of,
+    written_result,
+)
 from recsys.evaluation.results import Evaluation, load
 from recsys.evaluation.row_folders import RowFolder, RowWriter, WrittenPiece
 from recsys.evaluation.run import highest_of, with_highest_grade
 from recsys.inputs.frames import column_notes, table_without_rows
 from recsys.metrics.registry import largest_k
-from recsys.ranks.shards import check_on_lists
 from recsys.ranks.sources import RankingOptions
 from recsys.spark.cluster_frames import UserFrame, check_partitions, union_rows
 from recsys.spark.exposure_rows import rows_by_key, with_exposure
