@@ -44,22 +44,15 @@ def _reference_order(
     What an item adds falls with the deeper of its two places, so the order of the reference is best and the
     opposite one worst. A repeat of an item counts nothing; None if an item ties with its own repeat.
     """
-    reference, listed = h.pairs("reference"), h.listed
-    repeats, above = h.uncounted, h.list_context.shown().above
+    listed, repeats, above = h.listed, h.uncounted, h.list_context.shown().above
     if repeats is not None and above is not None:
         entries = np.stack([listed.case, listed.item, above])
         if len(np.unique(entries, axis=1).T) < len(above):
             return None
-    keep = (reference.item >= 0) & (reference.place <= (np.inf if k is None else k))
-    width = max(len(h.facts.ids), 1)
-    known = reference.case[keep].astype(np.int64) * width + reference.item[keep]
-    order = np.argsort(known, kind="stable")
-    key = listed.case.astype(np.int64) * width + listed.item
-    if len(order) == 0:
-        return np.zeros(len(key))
-    at = order[np.minimum(np.searchsorted(known[order], key), len(order) - 1)]
-    common = known[at] == key if repeats is None else (known[at] == key) & ~repeats
-    return np.where(common, 1.0 / reference.place[keep][at], 0.0)
+    place = _reference_places(h, k, listed)
+    if repeats is not None:
+        place[repeats] = np.inf
+    return 1.0 / place
 
 
 @metric(
@@ -251,15 +244,20 @@ def _reference_sizes(h: Reading, k: int | None) -> Int:
 
 def _common_items(h: Reading, k: int | None) -> Entries:
     """Return items that both lists show in their first k places; the place is the deeper of the two."""
-    shown, reference = h.shown(k), h.pairs("reference")
+    shown = h.shown(k)
+    place = np.maximum(shown.place, _reference_places(h, k, shown))
+    same = place < np.inf
+    return Entries(shown.case[same], shown.item[same], place[same].astype(np.int64))
+
+
+def _reference_places(h: Reading, k: int | None, entries: Entries) -> Float:
+    """Return the place of each entry in the first k of its reference list; infinite if it is not there."""
+    reference = h.pairs("reference")
     keep = (reference.item >= 0) & (reference.place <= (np.inf if k is None else k))
     width = max(len(h.facts.ids), 1)
-    reference_key = reference.case[keep].astype(np.int64) * width + reference.item[keep]
-    order = np.argsort(reference_key, kind="stable")
-    key = shown.case.astype(np.int64) * width + shown.item
-    if len(order) == 0 or len(key) == 0:
-        return Entries(*(np.zeros(0, dtype=np.int64) for _ in range(3)))
-    at = order[np.minimum(np.searchsorted(reference_key[order], key), len(order) - 1)]
-    same = reference_key[at] == key
-    place = np.maximum(shown.place[same], reference.place[keep][at[same]])
-    return Entries(shown.case[same], shown.item[same], place.astype(np.int64))
+    known = reference.case[keep].astype(np.int64) * width + reference.item[keep]
+    order = np.argsort(known, kind="stable")
+    key = entries.case.astype(np.int64) * width + entries.item
+    at = np.searchsorted(known[order], key)
+    same = np.append(known[order], -1)[at] == key
+    return np.where(same, np.append(reference.place[keep][order], 0)[at], np.inf)
