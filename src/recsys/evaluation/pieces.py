@@ -180,7 +180,7 @@ def refuse_summaries(requests: Sequence[Request], *, by: Any, keeps_values: bool
     if of_values and by is not None:
         raise NotDefinedError(
             f"{of_values[0]}, whose summary is not a mean, has no values by group when users come in pieces.",
-            hint="Leave it out, or leave out by=.",
+            hint=Phrase("Leave it out, or leave out {by=}."),
         )
 
 
