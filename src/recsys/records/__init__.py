@@ -1,1 +1,1 @@
-"""What all rooms pass around: the frozen arrays, and the registry of whatever can be added."""
+"""What all rooms pass around: frozen arrays, facts, declared keywords, checks of arguments, the registry."""
