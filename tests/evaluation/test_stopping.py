@@ -263,7 +263,7 @@ def test_a_race_finds_the_winner_and_drops_the_beaten(world):
 def test_a_race_against_a_baseline_and_lower_is_better(world):
     models, truth = world
     found = recsys.race(models, truth, ["average_rank"], baseline="fair")
-    verdicts = {leg.model: leg.verdict for leg in found.legs}
+    verdicts = {leg.model: leg.verdict.kind for leg in found.legs}
     assert verdicts == {"good": "better", "random": "worse"}
 
 
@@ -376,7 +376,7 @@ def test_intervals_of_a_stopped_result_say_that_they_do_not_hold(world):
     assert len(caught) == 1
     seen = stopped.notes["stopped"]["n_seen"]
     for metric in ask:
-        note = found[metric].notes[-1]
+        note = found[metric].notes[-1].sentence
         assert note.startswith(f"stopped early, after {seen:,} of 3,000 users")
         assert "notes['stopped']" in note
     assert repr(found).count("optional stopping") == 1

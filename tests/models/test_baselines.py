@@ -131,7 +131,7 @@ def test_a_half_life_may_be_a_length_of_time():
     assert baselines.training_counts(numbers, half_life="1w", unit="ms").values.tolist() == [0.25, 0.5, 1.0]
     with pytest.raises(recsys.errors.SplitError, match=r"half_life='7d' is a length of time.*unit='s'"):
         baselines.training_counts(numbers, half_life="7d")
-    with pytest.raises(recsys.errors.SplitError, match="no length of time"):
+    with pytest.raises(recsys.errors.SplitError, match="not a length of time"):
         baselines.training_counts(events, half_life="soon")
 
 

@@ -216,7 +216,9 @@ def test_few_wins_have_the_p_of_the_sign_test():
         assert (row.test, row.interval.method) == ("sign flips", "sign flips")
         assert str(row.verdict).startswith("better" if wins == 8 else "no clear difference")
         assert str(row.notes[-1]).startswith(f"hit@1: {wins + losses} of 1,000 users differ")
-    assert row_of(*hits(1000, 4, 0)).notes[-1].endswith("no test of the signs of fewer than 6 reaches 5%")
+    assert str(row_of(*hits(1000, 4, 0)).notes[-1]).endswith(
+        "no test of the signs of fewer than 6 reaches 5%"
+    )
 
 
 def test_a_note_says_which_losses_a_gain_does_not_exclude():

@@ -466,7 +466,7 @@ def _different_id_kinds(raw: Mapping[str, RawTable], ranked: Any, catalogue: Ids
                 f"{column} ids are {text}: none of them would match",
                 1,
                 tuple(tables[name][at].name(0) for name in kinds),
-                Phrase("Make them the same: columns with .astype(str), files with {ids='str'}."),
+                Phrase("Make the ids of all text: files are read so with {ids='str'}."),
                 {"column": column, **kinds},
                 name="ids_of_different_kinds",
             )

@@ -327,7 +327,7 @@ NEEDS: dict[str, Need] = {
     ),
     "popularity": Need(
         Phrase("how many users had each item before ({train=} or {popularity=})"),
-        Phrase("Pass {train=}, or {popularity=}, {{item: users}}."),
+        Phrase("Pass {train=}, or {{item: users}} by {popularity=}."),
         lambda c: c.train is not None or c.popularity is not None,
     ),
     "embeddings": Need(

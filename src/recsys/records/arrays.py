@@ -144,7 +144,7 @@ class Ids:
                 f"the {what} ids are {self.kind} in one table ({self.name(-1)!r}, …) and {other.kind} in "
                 f"the other ({other.name(-1)!r}, …), so none of them would match.",
                 column=what,
-                hint=Phrase("Make both the same type: a column with .astype(str), a file with {ids='str'}."),
+                hint=Phrase("Make the ids of both text: files are read so with {ids='str'}."),
             )
 
 

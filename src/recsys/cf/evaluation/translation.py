@@ -82,8 +82,9 @@ class EvaluationData(NamedTuple):
 def cutoff(k: Any, name: str = "k") -> int:
     """Return k as an int; CutoffError unless it is a positive whole number."""
     if not is_whole(k, 1):
+        kind = "a number of 64 bits" if is_whole(k) and k > 0 else "a positive whole number"
         raise CutoffError(
-            f"{name}={k!r} is not a positive whole number.",
+            f"{name}={k!r} is not {kind}.",
             hint=f"Use {name} >= 1, such as {name}=10.",
         )
     return int(k)
