@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
+import textwrap
 from collections.abc import Iterator
 from importlib.resources import files
 
@@ -59,3 +62,17 @@ def test_help_has_a_line_for_every_option(name):
         for param in VERBS[name].get_params(context):
             if isinstance(param, click.Option) and not param.hidden:
                 assert max(param.opts, key=len) in text
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_a_verb_reads_only_what_it_declares(name):
+    """Values are attributes of what was typed, which no type checker knows."""
+    verb = VERBS[name]
+    function = inspect.getclosurevars(verb.callback).nonlocals["function"]
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    read = {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "given"
+    }
+    assert read - {"gather", "pick"} <= {parameter.name for parameter in verb.params}

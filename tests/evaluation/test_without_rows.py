@@ -242,7 +242,7 @@ def test_a_histogram_that_grows_too_large_is_left_behind(monkeypatch, weights):
     assert small.sums[PLAIN].units is None
     assert_same_intervals(result(small), result(partial), exact_notes=False)
     note = result(small).intervals()[RATIO].notes[0]
-    assert "cannot be told without the values per user" in str(note)
+    assert "is not known without the values per user" in str(note)
     with pytest.raises(NoRowsError, match="more than 4 distinct values"):
         result(small).quantiles()
 

@@ -243,7 +243,9 @@ def test_more_than_the_kernels_can_count_is_refused():
 
 
 def test_text_and_rows_of_values_are_taken_as_they_are_described():
-    with pytest.raises(InputError, match="strings must be int32 or int64 offsets and the bytes they lie in"):
+    with pytest.raises(
+        InputError, match="strings must be int32 or int64 offsets and the bytes they point into"
+    ):
         kernels.code_strings((np.array([0.0, 1.0]), np.zeros(1, np.uint8)))
     with pytest.raises(InputError, match="rows are <U1; expected numbers"):
         kernels.dict_rows(["a"], ["b"], np.array([["x"]]))

@@ -86,11 +86,11 @@ def test_latex_and_markdown_escape_what_they_must(world):
     assert (
         r"ndcg@5 and ndcg@10~\cite{jarvelin2002cumulated}; recall@10~\cite{manning2008introduction}" in latex
     )
-    assert r"\textbf{[TO ADD: which items were no candidates" in latex
+    assert r"\textbf{[TO ADD: which items were not candidates" in latex
     assert "95\\%" in latex
     assert r"ML\_1M & more" in markdown
     assert "ndcg@5 and ndcg@10 [@jarvelin2002cumulated];" in markdown
-    assert "**[TO ADD: which items were no candidates" in markdown
+    assert "**[TO ADD: which items were not candidates" in markdown
     assert markdown.count("\n@article{jarvelin2002cumulated,") == 1
     cited = set(re.findall(r"\\cite\{([^}]*)\}", latex))
     assert {key for keys in cited for key in keys.split(",")} == {each.key for each in made.cited}
@@ -140,7 +140,7 @@ def test_lists_and_sampled_candidates_claim_no_catalogue():
     scores = np.array([[0.9, 0.1, 0.2], [0.1, 0.5, 0.3]])
     ruled_out = recsys.evaluate(recsys.Scores(scores), {0: [1], 1: [2]}, ["mrr"]).methods()
     assert "not left out" not in str(ruled_out), "some scores may be -inf"
-    assert any("which items were no candidates" in what for what in ruled_out.to_add)
+    assert any("which items were not candidates" in what for what in ruled_out.to_add)
     sampled = recsys.evaluate_candidates(scores, [(0, 1, [3, 4]), (1, 2, [3, 4])], ["mrr"])
     assert "ranked among 3 candidates, not among the whole catalogue (Krichene & Rendle 2020)" in str(
         sampled.methods()

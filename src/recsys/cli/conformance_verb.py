@@ -43,11 +43,11 @@ def conform_command(given: Given) -> None:
     from recsys.comparison.conformance import ask_for, conform
     from recsys.comparison.standard import TOLERANCE
 
-    if given.default_only and given.set:
+    if given.default_only and given.decision:
         raise click.UsageError("--default-only and --decision exclude each other.")
     if given.vectors == bool(given.command):
         raise click.UsageError("Name a COMMAND, or ask for --vectors.")
-    known = () if given.default_only else given.set or None
+    known = () if given.default_only else given.decision or None
     if not given.command:
         for vector in ask_for(given.metrics or None, known):
             click.echo(json.dumps({**vector.question(), "expected": vector.expected}))

@@ -39,6 +39,7 @@ _PATH_TYPE = click.Path(readable=False, allow_dash=True)
 COUNT = click.IntRange(min=1)
 SEED = click.IntRange(min=0)
 LEVEL = click.FloatRange(0.5, 0.9999)
+HELP = {"help_option_names": ["-h", "--help"]}
 _Group = TypeVar("_Group")
 
 
@@ -127,8 +128,8 @@ def command(
         def call(**values: Any) -> None:
             function(Given(**values))
 
-        text = help or getdoc(function)
-        return (cls or VerbCommand)(name, params=[*_flat(parameters)], callback=call, help=text, **attributes)
+        attributes.update(params=[*_flat(parameters)], callback=call, help=help or getdoc(function))
+        return (cls or VerbCommand)(name, context_settings=HELP, **attributes)
 
     return decorate
 

@@ -172,9 +172,16 @@ class PairsOfPieces:
 
     def _read(self, triple: Triple, *, is_counted: bool) -> Float:
         """The differences of a pair, in the order of its users."""
-        columns = (piece[is_counted].differences(*triple) for piece in self._pieces([triple[2]]))
-        differences = np.concatenate(list(columns))
-        return np.asarray(differences[~np.isnan(differences)])
+        found, n_read = (
+            np.empty(self._sums[triple, is_counted].n_cases),
+            0,
+        )  # filled in place: the column is large
+        for piece in self._pieces([triple[2]]):
+            differences = piece[is_counted].differences(*triple)
+            present = differences[~np.isnan(differences)]
+            found[n_read : n_read + len(present)] = present
+            n_read += len(present)
+        return found
 
     def replicate(
         self, triples: Sequence[Triple], tested: Sequence[Paired], resampler: Resampler
