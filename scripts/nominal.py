@@ -59,8 +59,8 @@ PAGE = ROOT / "docs" / "nominal.md"
 SOURCES = [ROOT / "src", ROOT / "tests" / "worlds" / "metric_values.py", Path(__file__).resolve()]
 BEGIN, END = "<!-- rates: written by scripts/nominal.py -->", "<!-- end of rates -->"
 ALPHA = 0.05
-# What people act on is simulated in ten times as many worlds as the rest: at 2,000 of them the standard error
-# of a rate of 5% is half a point.
+# What people act on, with 100 users or more, is simulated in ten times as many worlds as the rest: at 2,000
+# of them the standard error of a rate of 5% is half a point.
 DECISIVE = {
     "equal", "at the margin", "alike", "few differ", "rare losses", "never hits", "intervals",
     "groups", "models in groups", "three models", "five models", "races", "half widths",
@@ -302,7 +302,7 @@ class Cell:
         }
 
     def worlds(self, asked: int) -> int:
-        if self.family in DECISIVE:
+        if self.family in DECISIVE and self.n >= 100:
             return 10 * asked
         return max(int(asked * self.share), min(asked, 20))
 
