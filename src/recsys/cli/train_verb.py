@@ -16,7 +16,18 @@ import click
 from recsys.cli import shared_options
 from recsys.cli.error_messages import note, print_warnings
 from recsys.cli.output import check_target, print_result, progress_bar
-from recsys.cli.verb_options import COUNT, INPUT, METRICS, OUTPUT, SEED, Given, argument, command, option
+from recsys.cli.verb_options import (
+    COUNT,
+    INPUT,
+    METRICS,
+    OUTPUT,
+    SEED,
+    Given,
+    VerbCommand,
+    argument,
+    command,
+    option,
+)
 
 if TYPE_CHECKING:
     from recsys.models.trainable import Trainable
@@ -41,6 +52,8 @@ _reading_options = (
 
 class _ModelGroup(click.Group):
     """Its commands are the rows of TRAINABLE, and those that are added to it."""
+
+    get_help_option_names = VerbCommand.get_help_option_names
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         from recsys.models.trainable import TRAINABLE

@@ -39,7 +39,6 @@ _PATH_TYPE = click.Path(readable=False, allow_dash=True)
 COUNT = click.IntRange(min=1)
 SEED = click.IntRange(min=0)
 LEVEL = click.FloatRange(0.5, 0.9999)
-HELP = {"help_option_names": ["-h", "--help"]}
 _Group = TypeVar("_Group")
 
 
@@ -129,7 +128,7 @@ def command(
             function(Given(**values))
 
         attributes.update(params=[*_flat(parameters)], callback=call, help=help or getdoc(function))
-        return (cls or VerbCommand)(name, context_settings=HELP, **attributes)
+        return (cls or VerbCommand)(name, **attributes)
 
     return decorate
 
@@ -144,6 +143,11 @@ def _flat(items: Iterable[Any]) -> Iterator[Any]:
 
 class VerbCommand(click.Command):
     """A verb whose help has its options under headings where they are many."""
+
+    def get_help_option_names(self, ctx: click.Context) -> list[str]:
+        """Return both names: click keeps the option as the first context that asked has it."""
+        del ctx
+        return ["-h", "--help"]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         records: dict[str, list[tuple[str, str]]] = {heading: [] for heading in _SECTIONS}
