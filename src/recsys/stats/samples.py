@@ -330,9 +330,13 @@ def count_differing(values: Float, common: float | None = None, counts: Float | 
     """
     if common is None:
         common = _common_value(values, counts)
-    slack = 1e-12 * max(abs(common), float(np.abs(values).max(initial=0.0)))
-    differs = np.abs(values - common) > slack
-    return int(np.count_nonzero(differs) if counts is None else counts[differs].sum())
+    slack = 1e-12 * max(abs(common), values.max(initial=0.0), -values.min(initial=0.0))
+    found = 0.0
+    for start in range(0, len(values), _BLOCK):  # the values of all users are large
+        block = slice(start, start + _BLOCK)
+        differs = np.abs(values[block] - common) > slack
+        found += np.count_nonzero(differs) if counts is None else float(counts[block][differs].sum())
+    return int(found)
 
 
 def _common_value(values: Float, counts: Float | None = None) -> float:

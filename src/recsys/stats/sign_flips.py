@@ -18,6 +18,7 @@ For many units it tends to the paired t-test, whose variance leaves out the squa
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -50,8 +51,7 @@ class SignFlips:
     def of(values: Float | Sample, weights: Float | None = None, counts: Float | None = None) -> SignFlips:
         """The test of the values of units."""
         sample = Sample.of(values, weights, counts)
-        sizes = np.abs(sample.totals)
-        return SignFlips(sample, _unit(sizes[sizes > _ROUNDING * sizes.max(initial=0.0)]))
+        return SignFlips(sample, _unit(sample.totals))
 
     @property
     def moments(self) -> Moments:
@@ -118,15 +118,22 @@ class SignFlips:
         return replace(own, values=np.where(sizes > _ROUNDING * sizes.max(initial=0.0), own.values, 0.0))
 
 
-def _unit(sizes: Float) -> float:
+def _unit(totals: Float) -> float:
     """The greatest number that all sizes are multiples of; 0 if it is no simple fraction of the least."""
-    if not len(sizes):
+    rounding = _ROUNDING * max(totals.max(initial=0.0), -totals.min(initial=0.0))
+
+    def sizes() -> Iterator[Float]:  # the totals of all users are large
+        for start in range(0, len(totals), _BLOCK):
+            block = np.abs(totals[start : start + _BLOCK])
+            yield block[block > rounding]
+
+    least, unit = min((float(block.min(initial=math.inf)) for block in sizes()), default=math.inf), 0
+    if math.isinf(least):
         return 0.0
-    least, unit = float(sizes.min()), 0
-    for start in range(0, len(sizes), _BLOCK):
-        parts = sizes[start : start + _BLOCK] * (_PARTS / least)
+    for block in sizes():
+        parts = block * (_PARTS / least)
         whole = np.rint(parts)
-        if np.abs(parts - whole).max() > 1e-8:
+        if np.abs(parts - whole).max(initial=0.0) > 1e-8:
             return 0.0
         unit = math.gcd(unit, int(np.gcd.reduce(whole.astype(np.int64))))
     return float(unit) * least / _PARTS
