@@ -591,7 +591,7 @@ def test_errors_speak_of_what_the_caller_passed():
     rows = r"Rows count from 0. ModelEvaluator\(U, V, user_ids=..., item_ids=...\) takes the id of each row."
     mapped = r"Rows count from 0. Map ids to row numbers first; recsys.baselines takes ids."
     for model, advice in ((evaluator, rows), (popular, mapped)):
-        with pytest.raises(InputError, match=f"item 99 of test_data does not exist in the model.*{advice}"):
+        with pytest.raises(InputError, match=rf"item 99 of the truth .*{advice} \[table 'test_data'"):
             model.evaluate({0: {99}}, train)
         with pytest.raises(InputError, match=f"item 99 of user_pos_train does not exist.*{advice}") as raised:
             model.evaluate({0: {1}}, {0: {99}})

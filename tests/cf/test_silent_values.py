@@ -280,7 +280,7 @@ def test_hints_name_parameters_that_exist():
     assert len(cf_evaluation.time_based_split(rows, 2, bad_rows="exclude")[1]) == 1
     with pytest.raises(InputError, match="Pass num_total_items="):
         cf_evaluation.coverage({0: [1, 2, 3]}, 2)
-    with pytest.raises(ValueError, match=r"num_users=N"):
+    with pytest.raises(ValueError, match="7 users, but the number of all users is 3"):
         cf_evaluation.NoveltyMetric().compute([1], [5, 7], 3)
     with pytest.raises(InputError, match="item 77 of the excluded items"):
         cf_evaluation.PopularityBaseline([1, 2, 3]).recommend(0, 2, exclude_items={77})

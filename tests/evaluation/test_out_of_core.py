@@ -526,7 +526,7 @@ def test_an_error_about_a_row_names_its_user_and_item(tmp_path, pieces_of):
     truth.loc[truth.index[7], "grade"] = np.inf
     wrong = truth.loc[truth.index[7]]
     pieces_of(90)
-    with pytest.raises(InputError, match=r"the grade inf \(user") as caught:
+    with pytest.raises(InputError, match=r"the grade inf of user") as caught:
         recsys.evaluate(lists, truth, BROAD[:-1], memory=BIG)
     assert f"user {int(wrong['user'])}, item {int(wrong['item'])}" in str(caught.value)
     (tmp_path / "lists.csv").write_text("user,item,rank\n1,2,one\n")

@@ -241,7 +241,7 @@ def test_two_tables_are_joined_by_pair():
     assert skipped.counts["without_prediction"] == 1
     assert skipped.per_user.index.tolist() == ["a", "b"]
     assert "1 rating without a prediction" in str(skipped)
-    with pytest.raises(InputError, match="repeats a pair"):
+    with pytest.raises(InputError, match="user 'a', item 1 occurs more than once"):
         evaluate_ratings(pd.concat([said, said]), seen, ["mae"])
 
 
@@ -252,7 +252,7 @@ def test_the_scale_is_held():
     clipped = evaluate_ratings(frame, metrics="mae", scale=(1, 5), clip=True)
     assert clipped["mae"] == 0.5
     assert clipped.counts["clipped"] == 1
-    with pytest.raises(InputError, match=r"rating 5 in row 1 .* outside the scale from 1 to 4"):
+    with pytest.raises(InputError, match=r"rating 5 of user .* outside the scale from 1 to 4.* row 1"):
         evaluate_ratings(frame, scale=(1, 4))
     with pytest.raises(InputError, match="not a scale"):
         evaluate_ratings(frame, scale=(5, 1))

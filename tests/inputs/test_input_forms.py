@@ -98,7 +98,7 @@ def test_whole_floats_among_objects_are_ids_with_a_warning():
 
 
 def test_a_negative_grade_is_named_with_its_row():
-    with pytest.raises(InputError, match=r"the grade -2 in row 1 \(user 'ann', item 'y'\) is negative"):
+    with pytest.raises(InputError, match=r"the grade -2 of user 'ann', item 'y' is negative"):
         recsys.read_interactions({"ann": {"x": 1.0, "y": -2.0}})
 
 

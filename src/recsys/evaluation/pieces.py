@@ -249,7 +249,6 @@ def name_row(error: RecsysError, tables: Mapping[str, Any]) -> None:
     if table is not None and isinstance(row, int | np.integer) and 0 <= row < table.num_rows:
         cells = table.slice(int(row), 1).to_pylist()[0]
         error.row = ", ".join(f"{name} {value!r}" for name, value in cells.items())
-        error.message = error.message.replace(f" in row {row}", "").replace(f"row {row} (", "a row (")
 
 
 def join_pieces(pieces: Sequence[PieceResult]) -> PieceResult:

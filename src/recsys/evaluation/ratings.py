@@ -121,7 +121,7 @@ def evaluate_ratings(
         if off_scale.any():
             row = int(np.argmax(off_scale))
             raise InputError(
-                f"the rating {actual[row]:g} in {rows.name(row)} lies outside the scale from {low:g} to "
+                f"the rating {actual[row]:g} of {rows.name(row)} is outside the scale from {low:g} to "
                 f"{high:g} ({int(off_scale.sum())} such rows).",
                 table=rows.table,
                 column="rating",
@@ -397,7 +397,8 @@ def _join_tables(
     if n_missing and (missing == "error" or not found.any()):
         row = int(at[np.argmin(found)])
         raise InputError(
-            f"{n_missing} of {len(actual_pairs)} ratings have no prediction, {actual.name(row)} for one.",
+            f"{n_missing} of {len(actual_pairs)} ratings have no prediction, such as that of "
+            f"{actual.name(row)}.",
             table="predictions",
             hint="Predict every rating, or pass missing='skip' to leave them out.",
         )
@@ -418,10 +419,11 @@ def _sorted_pairs(rows: Rows, cases: Ids, items: Ids) -> tuple[Array, Array]:
     key = key[order]
     repeated = np.flatnonzero(key[1:] == key[:-1])
     if len(repeated):
+        row = int(order[repeated[0] + 1])
         raise InputError(
-            f"{rows.name(int(order[repeated[0] + 1]))} repeats a pair of user and item, so the two tables "
-            "cannot be joined.",
+            f"{rows.name(row)} occurs more than once, so the two tables cannot be joined.",
             table=rows.table,
+            row=row,
             hint="Put prediction and rating into one table, one row per pair.",
         )
     return key, order

@@ -65,9 +65,9 @@ class Rows:
         return len(self.item)
 
     def name(self, row: int) -> str:
-        """Return a row as error messages name it."""
+        """Return a row as error messages name it, which give its number as `row`."""
         user, item = self.cases.name(self.case[row]), self.items.name(self.item[row])
-        return f"row {row} (user {user!r}, item {item!r})"
+        return f"user {user!r}, item {item!r}"
 
     def error(self, problem: str, column: str, row: int, *, hint: str) -> InputError:
         """Return the error about one row."""
@@ -113,7 +113,7 @@ def to_interactions(rows: Rows, *, negatives: bool = False) -> Interactions:
     notes = dict(rows.notes)
     if not negatives and grade is not None and len(grade) and grade.min() < 0:
         row = int(np.argmin(grade))
-        problem = f"the grade {grade[row]:g} in {rows.name(row)} is negative."
+        problem = f"the grade {grade[row]:g} of {rows.name(row)} is negative."
         raise rows.error(problem, "grade", row, hint=_NO_NEGATIVES)
     indptr, item, time, counts = rows.starts, rows.item, rows.time, None
     # Items that are ascending and unique in every case are ready.
@@ -222,7 +222,7 @@ def finite_numbers(values: Array, rows: Rows, column: str) -> Float:
     values = values.astype(np.float64, copy=False)
     if not np.isfinite(values).all():
         row = int(np.argmax(~np.isfinite(values)))
-        problem = f"the {column} {values[row]} in {rows.name(row)} is not a finite number."
+        problem = f"the {column} {values[row]} of {rows.name(row)} is not a finite number."
         hint = f"Every {column} must be a number; drop the row or fix the model that wrote it."
         raise rows.error(problem, column, row, hint=hint)
     return values
@@ -336,7 +336,7 @@ def _items_by_rank(rows: Rows, rank: Array) -> tuple[Codes, Int | None, dict[str
 
 
 def _rank_error(rows: Rows, rank: Array, row: int) -> InputError:
-    problem = f"the rank {rank[row]:g} in {rows.name(row)} is not 1, 2, 3, …"
+    problem = f"the rank {rank[row]:g} of {rows.name(row)} is not 1, 2, 3, …"
     return rows.error(problem, "rank", row, hint="Ranks start at 1; add 1 if yours start at 0.")
 
 

@@ -104,11 +104,12 @@ class Methods:
 
     sentences: tuple[str, ...]
     cited: tuple[Reference, ...]
+    to_answer: tuple[str, ...] = ()  # the cautions
 
     @property
     def to_add(self) -> tuple[str, ...]:
         """What the result does not know and the author has to say."""
-        return tuple(_TO_ADD.findall(" ".join(self.sentences)))
+        return (*_TO_ADD.findall(" ".join(self.sentences)), *self.to_answer)
 
     @property
     def bibtex(self) -> str:
@@ -150,7 +151,8 @@ class Methods:
     def _written(self, escape: Callable[[str], str], cite: Callable[[list[str]], str], add: str) -> str:
         """Return the sentences with everything escaped but citations and what is to be added."""
         # Citations have no space before them, so that each form puts its own.
-        text = _CITATION.sub(lambda found: f"{_CITED[0]}{found[1]}{_CITED[1]}", " ".join(self.sentences))
+        text = " ".join([*self.sentences, *map(_to_add, self.to_answer)])
+        text = _CITATION.sub(lambda found: f"{_CITED[0]}{found[1]}{_CITED[1]}", text)
         parts = re.split(f"({_CITED[0]}.*?{_CITED[1]}|{_ADDED[0]}.*?{_ADDED[1]})", text)
         written = []
         for part in parts:
@@ -217,9 +219,10 @@ def methods_paragraph(
         *_metric_sentences(first, comparison, cites),
         *how,
         *_run_sentences(models, cites),
-        *_caution_sentences(comparison or next(iter(first.values()))),
     ]
-    return Methods(tuple(sentences), tuple(cites.found.values()))
+    found = dict.fromkeys(one.sentence for one in (comparison or next(iter(first.values()))).cautions)
+    to_answer = tuple("an answer to this caution: " + sentence for sentence in found)
+    return Methods(tuple(sentences), tuple(cites.found.values()), to_answer)
 
 
 class _Citations:
@@ -496,11 +499,6 @@ def _run_sentences(models: Mapping[str, Sequence[Evaluation]], cites: _Citations
         f"{_CITED[0]}{own.key}{_CITED[1]}{others_cited}; the SHA-256 of the result begins with "
         f"{_enumerate(hashes)}."
     )
-
-
-def _caution_sentences(result: Evaluation | Comparison) -> Iterator[str]:
-    for sentence in dict.fromkeys(caution.sentence for caution in result.cautions):
-        yield _to_add(f"an answer to this caution: {sentence}")
 
 
 def _grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:

@@ -20,7 +20,6 @@ from recsys.cf.evaluation.metrics import NamedMetric
 from recsys.cf.evaluation.translation import (
     check_same_kind,
     cutoff,
-    document_words,
     finite,
     id_list,
     mapping_by_user,
@@ -79,8 +78,7 @@ def _values_by_user(
     if not lists or not facts.get("profiles", lists):
         return np.zeros(0), 0
     truth = dict.fromkeys(lists, ()) if truth is None else truth
-    with document_words(users="num_users"):
-        result = evaluate(lists, truth, [request], **facts)
+    result = evaluate(lists, truth, [request], **facts)
     _check_reach(lists, facts.get("popularity"))
     num_missing = 0
     vectors: Vectors | None = facts.get("embeddings")

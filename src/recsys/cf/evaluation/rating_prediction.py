@@ -122,8 +122,9 @@ def _evaluate_pairs(
         lists = to_lists(Rows("predictions", rows.cases, rows.case, rows.items, rows.item, score=predicted))
         with hush(TieWarning) as ties:
             rankings = evaluate(lists, truth, ranking_metrics, k=k, conventions=_PAIR_CONVENTIONS)
-        for category, text in ties:
-            warn(category, f"{text.partition(', so')[0]}; equal predictions keep the order they came in.")
+        for category, _ in ties:
+            tied = f"{rankings.counts['tied']:,} of {rankings.counts['found']:,} judged items found"
+            warn(category, f"{tied} have a tied prediction; equal predictions keep the order they came in.")
     rating_metrics = [key for key in keys.values() if key in _ROW_METRICS]
     ratings = evaluate_ratings(pairs, metrics=rating_metrics) if rating_metrics else None
     return {

@@ -7,15 +7,16 @@ under the keys of the document and also carry the evaluation they come from.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from recsys.errors import (
     CutoffError,
+    Fix,
     InputError,
     RecsysError,
     RecsysWarning,
@@ -23,6 +24,7 @@ from recsys.errors import (
     UnknownNameError,
     hush,
     warn,
+    worded,
 )
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.results import Evaluation
@@ -279,18 +281,18 @@ def document_words(id_advice: str = "", **words: str) -> Iterator[None]:
         with hush(TieWarning) as ties:
             yield
         for category, text in ties:
-            advice = "; results.evaluation.under({'ties': 'expected'}) gives the mean over all orders."
-            warn(category, text.partition(". ties=")[0] + advice)
+            warn(category, worded(text, lambda fix: f"results.evaluation.under({{'ties': {fix.example!r}}})"))
     except RecsysError as error:
-        known = {"truth": "test_data", "seen": "user_pos_train", "users": "the users", **words}
-        if error.table in known:
-            pattern = rf"\b(?:the {error.table}\b|{error.table}=)"
-            error.message = re.sub(pattern, known[error.table], error.message)
-            error.table = known[error.table].removeprefix("the ")
-        for name, own in words.items():
-            error.hint = error.hint and re.sub(rf"\b{name}(?==)", own, error.hint)
-        if id_advice and error.hint and re.search(r"\b(?:user|item)_ids=", error.hint):
+        known = {"seen": "user_pos_train", **words}
+        error.message = worded(error.message, lambda fix: known.get(fix.parameter, str(fix)))
+        error.table = {"truth": "test_data", **known}.get(str(error.table), error.table)
+        fixes = [part for part in getattr(error.hint, "parts", ()) if isinstance(part, Fix)]
+        if id_advice and any(fix.of == "Factors" for fix in fixes):
             error.hint = f"Rows count from 0. {id_advice}"
+        elif error.hint:
+            error.hint = worded(
+                error.hint, lambda fix: str(replace(fix, parameter=words.get(fix.parameter, fix.parameter)))
+            )
         raise
 
 
