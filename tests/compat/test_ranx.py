@@ -96,7 +96,7 @@ def test_runs_with_infinite_scores_are_fused_but_not_normalised():
     assert ranx.optimize_fusion(Qrels({"q": {"b": 1}, "r": {"b": 1}}), runs, None, "rrf") == {"k": 100}
     assert ranx.normalize(runs[0], "rank")["q"] == pytest.approx({"a": 1.0, "c": 2 / 3, "b": 1 / 3})
     for call in (lambda: ranx.fuse(runs, method="sum"), lambda: ranx.normalize(runs[0])):
-        with pytest.raises(InputError, match="the score -inf of user .* row 1"):
+        with pytest.raises(InputError, match=r"the score -inf of user .* row 1"):
             call()
 
 

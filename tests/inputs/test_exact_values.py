@@ -207,9 +207,7 @@ def test_a_type_of_arrow_that_nobody_else_has_is_refused(tmp_path):
         out.write_table(table)
     for lists in (table, tmp_path / "x.arrow"):
         # An older narwhals reads the type, and the missing score is refused.
-        with pytest.raises(
-            InputError, match=r"a column's type cannot be read: scale|score nan of user .* row 0"
-        ):
+        with pytest.raises(InputError, match=r"a column's type cannot be read: scale|score nan of user"):
             recsys.evaluate(lists, {1: [2]}, ["recall@1"])
 
 

@@ -8,7 +8,6 @@ metric and its parameters, k, and the decisions that differ from the default.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
@@ -23,6 +22,7 @@ from recsys.evaluation.ratings import evaluate_ratings
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.run import EvaluationRun
 from recsys.metrics import METRICS, RATINGS, Metric
+from recsys.records.json_values import none_if_nan
 
 VERSION = 1
 TOLERANCE = 1e-12
@@ -606,13 +606,8 @@ def _evaluate(
             result = _read(family_of(metric), name, tuple(names)).evaluate(conventions)
     answers: dict[int | None, dict[str, Any]] = {}
     for k, (column, value) in zip(requests, result.items(), strict=True):
-        answers[k] = {"value": _number(value)}
+        answers[k] = {"value": none_if_nan(value)}
         if metric.kind != "catalogue" and not (predicted and metric.kind == "derived"):
             rows = zip(result.per_case.ids.tolist(), result.per_case.columns[column].tolist(), strict=True)
-            answers[k]["cases"] = {user: _number(number) for user, number in rows}
+            answers[k]["cases"] = {user: none_if_nan(number) for user, number in rows}
     return answers
-
-
-def _number(value: float) -> float | None:
-    """Return a number as JSON holds it; null where there is none."""
-    return None if math.isnan(value) else value

@@ -36,6 +36,7 @@ from recsys.metrics.registry import Request
 from recsys.records import arrays
 from recsys.records.arrays import Array
 from recsys.records.facts import Caution
+from recsys.records.json_values import none_if_nan
 
 if TYPE_CHECKING:
     from recsys.evaluation.results import Evaluation
@@ -68,11 +69,11 @@ def document_of(result: Evaluation) -> dict[str, Any]:
     numbers = {
         "schema": SCHEMA,
         "metrics": [
-            {"metric": n, "value": _json_number(v), "cases": result.n_cases[n]}
+            {"metric": n, "value": none_if_nan(v), "cases": result.n_cases[n]}
             for n, v in result.overall.items()
         ],
         "by": [
-            {"group": _json_label(label), "metrics": {n: _json_number(v) for n, v in row.items()}}
+            {"group": _json_label(label), "metrics": {n: none_if_nan(v) for n, v in row.items()}}
             for label, row in result.by.items()
         ],
         "counts": dict(result.counts),
@@ -282,10 +283,6 @@ def _json_label(label: Any) -> Any:
     if isinstance(label, np.generic):
         label = label.item()
     return label if isinstance(label, str | int | bool | None) else str(label)
-
-
-def _json_number(value: float) -> float | None:
-    return None if math.isnan(value) else value
 
 
 def run_facts() -> dict[str, Any]:

@@ -35,6 +35,11 @@ def json_value(value: Any) -> Any:
     return str(value)
 
 
+def none_if_nan(value: float) -> float | None:
+    """Return a number, None if it is not defined."""
+    return None if math.isnan(value) else value
+
+
 def json_rows(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     """Return the rows of a table as JSON values.
 

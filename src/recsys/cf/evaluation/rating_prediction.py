@@ -31,6 +31,7 @@ from recsys.inputs.rows import Rows, finite_numbers, to_interactions, to_lists
 from recsys.metrics import RATINGS, lookup
 from recsys.ranks.sources import Scores
 from recsys.ranks.sources.fitted_models import pair_scorer, pair_scores
+from recsys.records.json_values import none_if_nan
 
 Candidates = Literal["test", "catalogue"]
 Pairs = Mapping[Any, Sequence[tuple[float, float]] | Any]
@@ -63,7 +64,7 @@ def compute_metrics(
     {'precision': 0.25, 'recall': 0.5, 'hit_rate': 0.5, 'mae': 1.875}
     """
     columns = _evaluate_pairs(_pairs_by_user(user_pred_true), metrics, k, threshold)
-    return {name: _none_if_nan(result[key]) for name, (result, key) in columns.items()}
+    return {name: none_if_nan(result[key]) for name, (result, key) in columns.items()}
 
 
 def compute_user_metrics(
@@ -82,7 +83,7 @@ def compute_user_metrics(
     for name, (result, key) in _evaluate_pairs(pairs, metrics, k, threshold).items():
         column = dict(zip(result.per_case.ids.tolist(), result.values_of(key).tolist(), strict=True))
         for user, values in values_by_user.items():
-            values[name] = _none_if_nan(column.get(user, math.nan))
+            values[name] = none_if_nan(column.get(user, math.nan))
     return values_by_user
 
 
@@ -131,10 +132,6 @@ def _evaluate_pairs(
         name: (ratings, key) if key in _ROW_METRICS else (rankings, f"{key}@{k}")
         for name, key in keys.items()
     }
-
-
-def _none_if_nan(value: float) -> float | None:
-    return None if math.isnan(value) else value
 
 
 def evaluate_rating_prediction(
