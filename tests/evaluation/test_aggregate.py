@@ -1,12 +1,22 @@
 """evaluate(aggregate=): the same values per user, another number of them; everywhere the number is stated."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import recsys
-from recsys.errors import ConventionError, FileError, MergeError, NotDefinedError, UnknownNameError
+from recsys.errors import (
+    ConventionError,
+    FileError,
+    MergeError,
+    NoRowsError,
+    NotDefinedError,
+    UnknownNameError,
+)
+from recsys.evaluation.engine import without_rows
+from recsys.evaluation.results import Evaluation
 from recsys.report.board import Run
 
 USERS = range(120)
@@ -128,6 +138,19 @@ def test_users_in_batches_and_beyond_memory(tmp_path):
         assert folder.aggregate == expected.aggregate
     with pytest.raises(MergeError, match="aggregate"):
         recsys.Evaluator(METRICS).merge(recsys.Evaluator(METRICS, aggregate="median"))
+
+
+def test_beyond_the_histogram_the_number_is_that_of_kept_values(monkeypatch):
+    whole = recsys.evaluate(LISTS, TRUTH, METRICS, aggregate="median")
+    monkeypatch.setattr("recsys.stats.sums.histogram_of", lambda *_: None)
+    sums = without_rows(whole.partial)
+    kept = Evaluation(
+        replace(sums, per_case=whole.partial.per_case), whole.requests, whole.conventions, ranges=whole.ranges
+    )
+    assert dict(kept) == dict(whole)
+    assert repr(kept.intervals()) == repr(whole.intervals())
+    with pytest.raises(NoRowsError, match="distinct values"):
+        dict(Evaluation(sums, whole.requests, whole.conventions))
 
 
 def test_comparisons_and_gates_are_of_means_and_say_so():

@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 
-from recsys.errors import NoRowsError
 from recsys.stats import samples
 from recsys.stats.gaffke import mean_bounds
 from recsys.stats.resampling import Units, unit_keys
@@ -74,12 +73,6 @@ def test_a_row_of_units_is_a_sample():
     assert sample.error == pytest.approx(units.small_sample_errors()[0])
     assert sample.df == pytest.approx(units.degrees_of_freedom()[0])
     assert sample.n == 3
-
-
-def test_what_was_not_kept_is_refused():
-    known = Sample(np.array([-1.0, 1.0]), None, np.empty(0), known=Sample.of(np.array([0.1, 0.5])).moments)
-    with pytest.raises(NoRowsError):
-        SignFlips(known).p_value()
 
 
 def test_zeros_are_crossed_on_lines_bends_and_steps():

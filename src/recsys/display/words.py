@@ -183,7 +183,10 @@ NOTES: dict[str, str | Callable[..., str]] = {
     "rare_values": _rare_values,
     "uneven_weights": _uneven_weights,
     "heavy_tails": _heavy_tails,
-    "spread_unknown": "whether few users make up the spread is not known without the values per user",
+    "spread_unknown": (
+        "the interval is that of t, as there are too many different values to count: whether few users make "
+        "up the spread is not known without the values per user, which {per_user='folder/'} keeps"
+    ),
     "no_values": "no {noun} counts",
     "all_users": "intervals are of all users together, not of the groups",
     "stopped_intervals": _stopped_intervals,

@@ -399,12 +399,10 @@ def summarise(
             out[name] = catalogue_value(partial, request, rules) if mask is None else math.nan
             continue
         if mask is None and name in partial.sums and request.metric.summary is None:
-            try:
+            is_counted = partial.sums[name].counted is not None
+            if partial.per_case is None or is_counted or not is_aggregated(partial, request):
                 out[name] = _value_from_sums(partial, request)
                 continue
-            except NoRowsError:
-                if partial.per_case is None:
-                    raise
         if partial.per_case is None:
             raise NoRowsError(name)
         column = partial.per_case.columns[name]

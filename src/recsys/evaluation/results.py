@@ -394,8 +394,9 @@ class Evaluation(Reported, Mapping[str, float]):
                 raise InputError(f"level {level!r} is not a share.", hint="Pass levels such as [0.1, 0.9].")
         found = {}
         for name in map(str, wanted):
-            if name in self.partial.sums:
-                values = quantiles_from(self.partial.sums[name], levels)
+            sums = self.partial.sums.get(name)
+            if sums is not None and (sums.counted is not None or self.partial.per_case is None):
+                values = quantiles_from(sums, levels)
             else:
                 column, weights = self.values_of(name), self.per_case.weights
                 order = np.argsort(column)[: np.count_nonzero(~np.isnan(column))]

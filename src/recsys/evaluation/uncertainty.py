@@ -18,7 +18,6 @@ from recsys.conventions.decisions import Conventions
 from recsys.display.cells import Columns
 from recsys.display.tabled import Tabled
 from recsys.display.words import merged
-from recsys.errors import NoRowsError
 from recsys.evaluation.engine import is_aggregated
 from recsys.evaluation.exposure import N_GROUPS, catalogue_value, exposure_key
 from recsys.metrics.registry import Request, quotient
@@ -27,7 +26,7 @@ from recsys.records.facts import Note, note
 from recsys.stats.group_jackknife import Jackknife, coverage_jackknife_from_pairs, jackknife
 from recsys.stats.inference_results import Estimate, Interval, StoppedWarning, caution, clip_interval
 from recsys.stats.intervals import delta_values, units_interval
-from recsys.stats.mean_inference import Method
+from recsys.stats.mean_inference import BOOTSTRAPS, Method
 from recsys.stats.resampling import Rng, Units, collapse, groups_of, unit_keys
 from recsys.stats.samples import Sample
 
@@ -208,29 +207,27 @@ def estimate(
         return clip_interval(replace(jackknifed, notes=own), request.metric.bounds)
     limits = request.metric.bounds if bounds is None else bounds
     aggregate: Any = request.aggregate if is_aggregated(partial, request) else None
-    found: Estimate | None = None
-    if str(request) in partial.sums and (
-        aggregate or method in ("gaffke", "t", "normal") or partial.per_case is None
-    ):
-        sums = partial.sums[str(request)]
-        try:
-            if aggregate is not None:
-                found = aggregate.estimate_from(sums, confidence)
-            else:
-                found = _estimate_from_sums(
-                    sums, request, method=method, confidence=confidence, bounds=limits
-                )
-        except NoRowsError:
-            if partial.per_case is None:
-                raise
-    if found is None and aggregate is not None:
+    sums = partial.sums.get(str(request))
+    if sums is not None and (partial.per_case is None or _is_counted(sums, aggregate, method)):
+        if aggregate is None:
+            found = _estimate_from_sums(sums, request, method=method, confidence=confidence, bounds=limits)
+        else:
+            found = aggregate.estimate_from(sums, confidence)
+    elif aggregate is not None:
         found = aggregate.estimate(partial.rows, partial.rows.columns[str(request)], confidence)
-    if found is None:
+    else:
         options = {"method": method, "n_resamples": n_resamples, "rng": rng}
         found = _estimate_from_rows(partial, request, confidence=confidence, bounds=limits, **options)
     few = "few_units", "few_for_percentile"  # what they say holds for all metrics
     new = tuple(one if one.code in few else one.about(str(request)) for one in found.notes)
     return clip_interval(replace(found, notes=new), limits if aggregate else request.metric.bounds)
+
+
+def _is_counted(sums: Sums, aggregate: Any, method: Method) -> bool:
+    """Return whether how often each unit occurs says all that the values per user do."""
+    if aggregate is not None:
+        return sums.units is not None and sums.extremes.keys() == {"x"}
+    return sums.units is not None and sums.n_units is not None and method not in BOOTSTRAPS
 
 
 def _estimate_from_sums(sums: Sums, request: Request, *, confidence: float, **options: Any) -> Estimate:

@@ -514,19 +514,22 @@ class Sums:
     there are no terms, `w` where every unit weighs 1. `moments` has the sums of them and of their products,
     such as "xy", by group of users; `extremes` the least and the greatest of each.
 
-    `units` is the histogram of x, y and w, None beyond 2^16 distinct rows: then `powers` has the sums of
-    higher products over all users. `values` is that of the value per case, with its weight if there are
-    weights, where a unit is more than a value. `n_units` counts those that weigh something; it is None where
-    the cases of a user may be in several pieces.
+    `units` is the histogram of x, y and w, None beyond 2^16 distinct rows. `values` is that of the value per
+    case, with its weight if there are weights, where a unit is more than a value. `n_units` counts those that
+    weigh something; it is None where the cases of a user may be in several pieces.
     """
 
     n_cases: Int
     n_units: Int | None
     moments: Mapping[str, ExactSums]
-    powers: Mapping[str, float]
     extremes: Mapping[str, tuple[float, float]]
     values: Histogram | None
     units: Histogram | None
+
+    @property
+    def counted(self) -> Histogram | None:
+        """How often each value of a case (with its weight, if there are weights) occurs; None: too many."""
+        return self.units if self.extremes.keys() == {"x"} else self.values
 
 
 @dataclass(frozen=True, eq=False)

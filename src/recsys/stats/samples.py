@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from recsys.errors import NoRowsError
 from recsys.kernels.exact_sums import exact_mean
 from recsys.records.arrays import Bool, Float, cached_property
 from recsys.stats.resampling import Units, has_spread
@@ -85,8 +84,8 @@ class Moments:
 class Sample:
     """The means of units, how much each weighs (all the same if None) and how many there are of each.
 
-    `counts` is None where each is one unit, and empty where only the ends of the values are known. `known`
-    are their moments and `known_mean` their mean, computed if None.
+    `counts` is None where each is one unit. `known` are their moments and `known_mean` their mean, computed
+    if None.
     """
 
     values: Float
@@ -283,8 +282,6 @@ class Sample:
     @cached_property
     def distinct(self) -> Sample:
         """Each value of a weight once, and how many units have it."""
-        if self.counts is not None and not len(self.counts):
-            raise NoRowsError("a bound that few values decide")
         if self.weights is None and self.counts is not None and (np.diff(self.values) > 0).all():
             return self
         pairs = self.values if self.weights is None else self.values + 1j * self.weights

@@ -2,8 +2,9 @@
 
 Sums and products of two are exact, by 64 groups of users, so that pieces add up to the same bits in any order
 and cut. The histogram of the values has everything else: it is small, because a metric of the first 10 places
-has few distinct values. Where it is not (grades, long lists, weights), standard errors come from the sums
-alone, and what cannot be told is refused or said.
+has few distinct values. Beyond 65,536 of them (grades, long lists, weights) the values per user are read,
+8 bytes for each and 8 for its weight; where they were not kept, the sums give the interval of t, and what
+only the values know is refused.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -21,18 +21,18 @@ from recsys.errors import MergeError, NoRowsError
 from recsys.kernels.exact_sums import exact_sum
 from recsys.records.arrays import Bool, ExactSums, Float, Histogram, Int, PerCase, Sums
 from recsys.records.facts import note
-from recsys.stats.gaffke import mean_bounds
-from recsys.stats.inference_results import Estimate, Interval, SkewWarning, caution, t_interval
+from recsys.stats.inference_results import Estimate, SkewWarning, caution, t_interval
 from recsys.stats.intervals import Combination, units_interval
 from recsys.stats.mean_inference import Method
 from recsys.stats.resampling import Units, groups_of
-from recsys.stats.samples import Moments, Sample
+from recsys.stats.samples import Sample
 
 N_GROUPS = 64
 _MOST_DISTINCT = 1 << 16
-# A unit that weighs more than this share of all makes the series in powers of its share too short.
+# Where no unit weighs more than this share of all, its weight moves an error by no more than that share.
 _LARGEST_SHARE = 1e-3
-_HIGHEST_POWER = 6
+# Where no unit has more than this share of the squares, at least 10 of them make up the spread.
+_SMALL_SHARE_OF_SQUARES = 0.1
 
 
 class UserGroups:
@@ -75,7 +75,6 @@ class UserGroups:
             n_units = np.bincount(group[columns["w"] > 0], minlength=N_GROUPS)
         for a, b in itertools.combinations_with_replacement(columns, 2):
             moments[a + b] = _sums_by_group(columns[a] * columns[b], sizes)
-        units = histogram_of([*columns.values()])
         extremes = {}
         for name, column in columns.items():
             present = column[column > 0] if name == "w" else column
@@ -84,10 +83,9 @@ class UserGroups:
             n_cases,
             n_units if self.whole_users or self.user is None else None,
             moments,
-            _powers(columns) if units is None else {},
             extremes,
             histogram_of(values_and_weights) if len(columns) > 1 else None,
-            units,
+            histogram_of([*columns.values()]),
         )
 
 
@@ -118,25 +116,6 @@ def _sums_by_group(column: Float, sizes: Int) -> ExactSums:
     return ExactSums(
         tuple(part.numerator << (shift + 1 - part.denominator.bit_length()) for part in sums), shift
     )
-
-
-def _powers(columns: Mapping[str, Float], counts: Int | None = None) -> dict[str, float]:
-    """Sums of higher products: of a value alone, or of up to two values with powers of their weight.
-
-    `counts`: how often each row occurs, once by default.
-    """
-    names = [name for name in "xy" if name in columns]
-    products = [] if "y" in columns else ["xxx", "xxxx", *(["xxxw"] if "w" in columns else [])]
-    if "w" in columns:
-        products += [
-            "".join(product) + "w" * exponent
-            for degree in range(3)
-            for product in itertools.combinations_with_replacement(names, degree)
-            for exponent in range(3 - degree, _HIGHEST_POWER - degree + 1)
-        ]
-    times: Any = 1.0 if counts is None else counts
-    # Not by `@`, which wakes all threads of BLAS for what one adds up as fast.
-    return {p: float((math.prod((columns[name] for name in p), start=times)).sum()) for p in products}
 
 
 def histogram_of(columns: Sequence[Float], most: int = _MOST_DISTINCT) -> Histogram | None:
@@ -181,15 +160,6 @@ def add_sums(parts: Sequence[Sums]) -> Sums:
                 hint="Evaluate every part with the same options.",
             )
     n_units = [part.n_units for part in parts if part.n_units is not None]
-    units = add_histograms([part.units for part in parts])
-    powers: list[Mapping[str, float]] = [{}]
-    if units is None:  # as long as there is a histogram, it holds the sums of higher products
-        powers = [
-            part.powers
-            if part.units is None
-            else _powers(dict(zip(part.extremes, part.units.rows.T, strict=True)), part.units.counts)
-            for part in parts
-        ]
     moments = {}
     for name in first.moments:
         exact = [part.moments[name] for part in parts]
@@ -200,7 +170,6 @@ def add_sums(parts: Sequence[Sums]) -> Sums:
         np.sum([part.n_cases for part in parts], axis=0),
         np.sum(n_units, axis=0) if len(n_units) == len(parts) else None,
         moments,
-        {name: math.fsum(of_part[name] for of_part in powers) for name in powers[0]},
         {
             name: (
                 min(part.extremes[name][0] for part in parts),
@@ -209,7 +178,7 @@ def add_sums(parts: Sequence[Sums]) -> Sums:
             for name in first.extremes
         },
         add_histograms([part.values for part in parts]),
-        units,
+        add_histograms([part.units for part in parts]),
     )
 
 
@@ -233,7 +202,7 @@ def combination_from(sums: Sums, combine: Callable[[float, float], float]) -> Co
     """The combination of the means of the two terms."""
     means = [mean_from(sums, name) for name in "xy"]
     fixed = [
-        math.isnan(mean) or _square(sums, {name: 1.0}, mean) == 0.0
+        math.isnan(mean) or _squares(sums, {name: 1.0}, mean) == 0.0
         for name, mean in zip("xy", means, strict=True)
     ]
     return Combination.at(combine, means, fixed)
@@ -274,9 +243,8 @@ def interval_from(
         value, slopes = combination.value, dict(zip("xy", combination.slopes, strict=True))
         centre = sum(slope * mean for slope, mean in zip(slopes.values(), combination.means, strict=True))
     if sums.units is None:
-        interval = Interval(-math.inf, math.inf, confidence, method)
-        estimate = Estimate(value, math.nan, interval, int(sums.n_units.sum()))
-        return _interval_from_moments(sums, estimate, slopes, centre, bounds=bounds, method=method)
+        n, is_normal = int(sums.n_units.sum()), method == "normal"
+        return _t_estimate(sums, value, n, slopes, centre, confidence=confidence, is_normal=is_normal)
     columns, counts = sums.units.rows.T, sums.units.counts.astype(np.float64)
     keys = np.zeros(len(counts), dtype=np.uint64)
     weights = columns[-1:] if "w" in sums.extremes else np.ones((1, len(counts)))
@@ -290,105 +258,49 @@ def interval_from(
     return replace(found, value=value)
 
 
-def _square(sums: Sums, slopes: Mapping[str, float], centre: float, power: int = 0) -> float:
-    """The sum over units of w^power times the square of their distance from the centre, along the slopes.
+def _squares(sums: Sums, slopes: Mapping[str, float], centre: float) -> float:
+    """The sum over units of the squares of their distances from the centre, along the slopes.
 
-    Squares and products are summed exactly, so nothing cancels; higher powers only correct them.
+    Squares and products are summed exactly, so nothing cancels.
     """
-    parts = [*slopes.items(), ("w", -centre)]
-    products = ((a + b, Fraction(s) * Fraction(t)) for (a, s), (b, t) in itertools.product(parts, parts))
-    if not power:
-        return max(float(sum((_total(sums, _sorted(name)) * f for name, f in products), Fraction(0))), 0.0)
-    names = ((_sorted(name) + "w" * power, factor) for name, factor in products)
-    return max(math.fsum(sums.powers[name] * float(factor) for name, factor in names), 0.0)
+    parts = [(name, Fraction(slope)) for name, slope in (*slopes.items(), ("w", -centre))]
+    products = (
+        s * t * _total(sums, "".join(sorted(a + b, key="xyw".index)))
+        for (a, s), (b, t) in itertools.product(parts, parts)
+    )
+    return max(float(sum(products, Fraction(0))), 0.0)
 
 
-def _sorted(name: str) -> str:
-    """A product in the order x, y, w."""
-    return "".join(sorted(name, key="xyw".index))
-
-
-def _interval_from_moments(
+def _t_estimate(
     sums: Sums,
-    estimate: Estimate,
+    value: float,
+    n: int,
     slopes: Mapping[str, float],
     centre: float,
     *,
-    bounds: tuple[float, float] | None,
-    method: Method,
+    confidence: float,
+    is_normal: bool,
 ) -> Estimate:
-    """The same from sums alone, where there are too many distinct units for a histogram."""
-    n, value, weight = estimate.n, estimate.value, float(_total(sums, "w"))
-    square, df, notes = _square(sums, slopes, centre), math.inf, []
-    error = math.sqrt(square * n / (n - 1.0)) / weight
+    """The interval of t from sums of squares, where the units are too many to have been counted.
+
+    Where weights differ, the jackknife divides the distance r of a unit of weight w by W - w (see `Sample`).
+    The largest w stands for all of them, so that errors are too large, by a thousandth at most.
+    """
+    squares, weight = _squares(sums, slopes, centre), float(_total(sums, "w"))
+    error, df = math.sqrt(squares * n / (n - 1.0)) / weight, math.inf if is_normal else n - 1.0
     lightest, heaviest = sums.extremes.get("w", (1.0, 1.0))
-    if method != "normal":
-        df = n - 1.0
-        if lightest < heaviest:
-            if heaviest > _LARGEST_SHARE * weight:
-                raise NoRowsError("an interval where one user weighs more than a thousandth of all")
-            error, df = _uneven_error(sums, slopes, centre, n, weight)
+    if lightest < heaviest and not is_normal:
+        if heaviest > _LARGEST_SHARE * weight:
+            raise NoRowsError("an interval where one user weighs more than a thousandth of all")
+        left = weight - heaviest
+        odds = float(_total(sums, "ww")) / left**2
+        error, df = math.sqrt(squares * (n - 1.0) / n) / left, max(1.0 / (odds + odds**2), 1.0)
+    is_caution = False
     if sums.extremes.keys() == {"x"}:
         low, high = sums.extremes["x"]
-        share = max(value - low, high - value) ** 2 / square
-        powers = [_total(sums, "w"), _total(sums, "x"), _total(sums, "xx")]
-        powers += [Fraction(sums.powers["xxx"]), Fraction(sums.powers["xxxx"])]
-        # The sum of the fourth powers of the distances from the mean.
-        fourth = sum(math.comb(4, k) * Fraction(-value) ** (4 - k) * powers[k] for k in range(5))
-        effective = square**2 / float(fourth)
-        if share > 0.5 or effective < 10:
-            facts = {"share": share, "effective": effective, "n": n, "noun": "value"}
-            notes += [caution(SkewWarning, "heavy_tails", **facts, so="too_narrow")]
-    else:
-        notes += [note("spread_unknown")]
-    confidence = estimate.interval.confidence
-    interval = t_interval(value, error, df, confidence)
-    if (
-        method == "gaffke"
-        and slopes.keys() == {"x"}
-        and bounds is not None
-        and all(map(math.isfinite, bounds))
-    ):
-        sample = Sample(np.array(bounds), None, np.empty(0), known=_moments_from(sums, centre))
-        interval = mean_bounds(sample, *bounds, confidence)
-    return Estimate(value, error, interval, n, tuple(notes))
-
-
-def _moments_from(sums: Sums, centre: float) -> Moments:
-    """The moments of the units, whose mean is `centre`."""
-
-    def total(n_values: int, n_weights: int) -> float:
-        name = "x" * n_values + "w" * (n_weights if "w" in sums.extremes else 0)
-        return float(_total(sums, name or "w")) if len(name) <= 2 else sums.powers[name]
-
-    terms = tuple(
-        tuple(
-            math.comb(r, b)
-            * math.fsum(
-                math.comb(r - b, j) * (-centre) ** (r - b - j) * total(j, r - j) for j in range(r - b + 1)
-            )
-            for b in range(r + 1)
-        )
-        for r in range(1, 5)
-    )
-    second = _square(sums, {"x": 1.0}, centre)
-    return Moments(
-        centre, float(_total(sums, "w")), ((0.0, terms[0][1]), (second, *terms[1][1:]), *terms[2:])
-    )
-
-
-def _uneven_error(
-    sums: Sums, slopes: Mapping[str, float], centre: float, n: int, weight: float
-) -> tuple[float, float]:
-    """The jackknife error and its degrees of freedom (see `Units`), as series in shares of the weight."""
-    squares = ((j + 1) * _square(sums, slopes, centre, j) / weight**j for j in range(_HIGHEST_POWER - 1))
-    error = math.sqrt(math.fsum(squares) * (n - 1) / n) / weight
-    share = [1.0, 1.0, float(_total(sums, "ww")) / weight**2]
-    share += [sums.powers["w" * k] / weight**k for k in range(3, _HIGHEST_POWER + 1)]
-    odds = math.fsum(share[1:])
-    second = math.fsum((k - 1) * share[k] for k in range(2, len(share)))
-    fourth = math.fsum(math.comb(k - 1, 3) * share[k] for k in range(4, len(share)))
-    return error, max(odds**2 / (second + max(second**2 - fourth, 0.0)), 1.0)
+        is_caution = max(value - low, high - value) ** 2 > _SMALL_SHARE_OF_SQUARES * squares
+    notes = (caution(SkewWarning, "spread_unknown") if is_caution else note("spread_unknown"),)
+    return Estimate(value, error, t_interval(value, error, df, confidence), n, notes)
 
 
 def quantiles_from(sums: Sums, levels: Sequence[float]) -> list[float]:
@@ -406,7 +318,7 @@ def case_histogram(sums: Sums) -> tuple[Float, Float]:
     Raises:
         NoRowsError: there are too many distinct values to have counted them.
     """
-    histogram = sums.units if sums.extremes.keys() == {"x"} else sums.values
+    histogram = sums.counted
     if histogram is None:
         raise NoRowsError(f"a quantile of more than {_MOST_DISTINCT:,} distinct values")
     weights = histogram.counts.astype(np.float64)
