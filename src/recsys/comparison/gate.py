@@ -14,10 +14,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import partial
 from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -48,19 +47,17 @@ from recsys.evaluation.cautions import comparison_cautions
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.uncertainty import group_jackknife, needs_jackknife
 from recsys.metrics.registry import Request, check_same_decisions
+from recsys.records.arrays import Float
 from recsys.records.checks import is_whole
 from recsys.records.facts import Caution, Note, Verdict, note
 from recsys.records.json_values import json_value
 from recsys.stats.gaffke import METHOD
 from recsys.stats.inference_results import check_confidence, notes_only, t_ratio, t_tail
 from recsys.stats.mean_inference import bounded_mean_test, t_test
-from recsys.stats.pair_pieces import PairsInMemory, PairsOfPieces, PairSource, Pieces
+from recsys.stats.pair_pieces import PairsInMemory, PairsOfPieces, PairSource, Pieces, Triple
 from recsys.stats.pairing import Aligned, align, describe_missing
 from recsys.stats.samples import Sample
 from recsys.stats.sign_flips import SignFlips
-
-# A function of new and old values that gives the two sides that are compared.
-MakePair = Callable[[Any, Any], tuple[Any, Any]]
 
 
 @dataclass(frozen=True)
@@ -282,7 +279,7 @@ def gate(
     sides = {"new": result, "old": other}
     of_users = {name: demand for name, demand in demands.items() if not needs_jackknife(demand.request)}
     with notes_only():
-        checks, notes = _check_rows(sides, of_users, ranges) if of_users else ((), [])
+        checks, notes = _check_rows(sides, of_users, ranges) if of_users else ([], [])
         by_name = {check.metric: check for check in checks}
         for name, demand in demands.items():
             by_name[name] = by_name.get(name) or _check_whole(result, other, demand)
@@ -314,61 +311,46 @@ def _check_rows(
     results: Mapping[str, Evaluation],
     demands: Mapping[str, _Demand],
     ranges: Mapping[str, tuple[float, float]],
-) -> tuple[tuple[GateCheck, ...], list[Note]]:
+) -> tuple[list[GateCheck], list[Note]]:
     """Return the checks, of sums over pieces if all rows lie in folders, and notes on the rows."""
     requests, notes = [demand.request for demand in demands.values()], list[Note]()
-    names = [str(request) for request in requests]
+    names, triples = list(demands), [demand.triple for demand in demands.values()]
     has_terms = [name for name in names if name in results["new"].partial.terms]
-    pieces: Pieces | None = None
-    if any(folder_of(side) is not None for side in results.values()):
-        reason = why_in_memory(results)
-        pieces = None if reason else row_pieces(results, requests)
-        notes = [note("in_memory", reason=reason)] if reason else []
-    in_memory = pieces is None
-    if pieces is None:
-        values = counted = align({side: mean_columns(e, requests) for side, e in results.items()}, names)
-        if has_terms:  # values of the delta method all move if one user differs
-            counted = align({side: e.per_case for side, e in results.items()}, names)
-        pieces = partial(_only_piece, (values, counted))
-    centres = {side: e.overall for side, e in results.items()}
-    checks, missing = _check_metrics(_GatePairs(pieces, in_memory, centres, has_terms), demands, ranges)
-    return checks, [*missing, *notes]
+    reason = why_in_memory(results)
+    if reason:
+        values = align({side: mean_columns(e, requests) for side, e in results.items()}, names)
+        # Values of the delta method all move if one user differs.
+        counted = align({side: e.per_case for side, e in results.items()}, names) if has_terms else None
+        if any(folder_of(side) is not None for side in results.values()):
+            notes = [note("in_memory", reason=reason)]
 
+    def pairs(change: Callable[[Aligned], Aligned] = lambda values: values) -> PairSource:
+        if reason:
+            return PairsInMemory(change(values), counted)
+        rows, centres = row_pieces(results, requests), {side: e.overall for side, e in results.items()}
+        pieces: Pieces = lambda names: ((change(one), other) for one, other in rows(names))  # noqa: E731
+        return PairsOfPieces(pieces, triples, centres, has_terms)
 
-def _only_piece(piece: tuple[Aligned, Aligned], names: Sequence[str]) -> list[tuple[Aligned, Aligned]]:
-    del names
-    return [piece]
+    plain, means = pairs(), dict[str, _Means]()
+    for name, demand in demands.items():
+        found, differing = plain.of(demand.triple)
+        if not found.n_cases:
+            raise InputError(f"no user has {name} in both results.")
+        sides = found.side_estimates()
+        base = demand.sign * (sides.second if demand.sign > 0 else sides.first)
+        means[name] = _Means(found.n_cases, base, found.sample.mean, differing.sample.differing[0])
 
+    def moved(values: Aligned) -> Aligned:
+        new, old = values.tables["new"], values.tables["old"]
+        shifted = {n: demands[n].moved(new[n], old[n], means[n].base) for n in new}
+        return replace(values, tables={"new": shifted, "old": old})
 
-class _GatePairs(NamedTuple):
-    """The values of users of both results, piece by piece; `in_memory` there is only one piece."""
-
-    pieces: Pieces
-    in_memory: bool
-    centres: Mapping[str, Mapping[str, float]]
-    has_terms: Sequence[str]
-
-    def pairs(self, sides: Mapping[str, MakePair]) -> PairSource:
-        """Return the pairs of what is made of the new and the old value of each metric."""
-
-        def changed(tables: Mapping[str, Mapping[str, Any]], names: Iterable[str]) -> dict[str, Any]:
-            made = {name: sides[name](tables["new"][name], tables["old"][name]) for name in names}
-            return {
-                side: {name: both[place] for name, both in made.items()}
-                for place, side in enumerate(("new", "old"))
-            }
-
-        def pieces(names: Sequence[str]) -> Iterator[tuple[Aligned, Aligned]]:
-            for values, counted in self.pieces(names):
-                first = replace(values, tables=changed(values.tables, names))
-                is_same = counted is values
-                yield first, first if is_same else replace(counted, tables=changed(counted.tables, names))
-
-        if self.in_memory:
-            values, counted = next(pieces(list(sides)))
-            return PairsInMemory(values, None if counted is values else counted)
-        triples = [("new", "old", name) for name in sides]
-        return PairsOfPieces(pieces, triples, changed(self.centres, sides), self.has_terms)
+    by_margin = pairs(moved)
+    checks = [
+        _check_metric(by_margin.of(demand.triple)[0].sample, demand, means[name], ranges[name])
+        for name, demand in demands.items()
+    ]
+    return checks, [*describe_missing(plain.missing, plain.n_cases), *notes]
 
 
 def _limit(margin: float, *, relative: bool) -> str:
@@ -384,16 +366,14 @@ class _Demand(NamedTuple):
     confidence: float
 
     @property
-    def limit(self) -> str:
-        return _limit(self.margin, relative=self.relative)
-
-    @property
     def sign(self) -> float:
         return 1.0 if self.request.metric.better == "higher" else -1.0
 
-    def sides(self, new: Any, old: Any) -> tuple[Any, Any]:
-        """Both values of users, where more is better."""
-        return self.sign * new, self.sign * old
+    @property
+    def triple(self) -> Triple:
+        """The two sides and the metric, so that more is better of the difference."""
+        sides = ("new", "old") if self.sign > 0 else ("old", "new")
+        return (*sides, str(self.request))
 
     def share(self, base: float) -> float:
         """Return the share of each user's own old value that a relative margin is.
@@ -405,14 +385,9 @@ class _Demand(NamedTuple):
         """
         return math.copysign(self.margin, base) if self.relative else 0.0
 
-    def shifted_sides(self, share: float) -> MakePair:
-        """Both values, of which the new one is moved by the margin."""
-
-        def make(new: Any, old: Any) -> tuple[Any, Any]:
-            first, second = self.sides(new, old)
-            return first + (share * second if self.relative else self.margin), second
-
-        return make
+    def moved(self, new: Float, old: Float, base: float) -> Float:
+        """Return the new values of users, moved by the margin."""
+        return new + (self.share(base) * old if self.relative else self.sign * self.margin)
 
     def check(self, gain: tuple[float, float, float], bound: float, **found: Any) -> GateCheck:
         """Return the check, from the new value, the old one and their difference, where more is better.
@@ -442,26 +417,6 @@ class _Means(NamedTuple):
     n_differing: int
 
 
-def _check_metrics(
-    rows: _GatePairs, demands: Mapping[str, _Demand], ranges: Mapping[str, tuple[float, float]]
-) -> tuple[tuple[GateCheck, ...], tuple[Note, ...]]:
-    """Return all metrics against their margins, and a note on users that one of the results lacks."""
-    means: dict[str, _Means] = {}
-    pairs = rows.pairs({name: demand.sides for name, demand in demands.items()})
-    for name in demands:
-        values, counted = pairs.of(("new", "old", name))
-        if not values.n_cases:
-            raise InputError(f"no user has {name} in both results.")
-        base, gain = values.side_estimates().second, values.sample.mean
-        means[name] = _Means(values.n_cases, base, gain, counted.sample.differing[0])
-    moved = rows.pairs({name: d.shifted_sides(d.share(means[name].base)) for name, d in demands.items()})
-    checks = [
-        _check_metric(moved.of(("new", "old", name))[0].sample, demand, means[name], ranges[name])
-        for name, demand in demands.items()
-    ]
-    return tuple(checks), describe_missing(pairs.missing, pairs.n_cases)
-
-
 def _check_metric(shifted: Sample, demand: _Demand, means: _Means, bounds: tuple[float, float]) -> GateCheck:
     """Return one metric against its margin, from differences of which the new value is moved by it."""
     margin, relative, confidence = demand.margin, demand.relative, demand.confidence
@@ -480,7 +435,9 @@ def _check_metric(shifted: Sample, demand: _Demand, means: _Means, bounds: tuple
     share_of_range = width / (high - low)
     needed = math.log(1.0 - confidence) / math.log1p(-share_of_range) if 1e-300 < share_of_range < 1 else 0.0
     if needed > means.users and not passed:
-        narrow = note("narrow_margin", limit=demand.limit, n=means.users, needed=math.ceil(needed))
+        narrow = note(
+            "narrow_margin", limit=_limit(margin, relative=relative), n=means.users, needed=math.ceil(needed)
+        )
         notes = (narrow, *notes)
     if (
         margin == 0
