@@ -7,6 +7,8 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import recsys
 from recsys.errors import ColumnError, InputError, NotDefinedError, RecsysWarning
@@ -14,6 +16,7 @@ from recsys.metrics.attributes import (
     ItemFacts,
     align_labels,
     parse_labels,
+    popular_head,
     read_context,
     read_intents,
     read_popularity,
@@ -194,8 +197,8 @@ def test_popularity_in_every_form():
 def test_vectors_in_every_form():
     matrix = np.array([[3.0, 4.0], [0.0, 2.0]])
     frame = pd.DataFrame(matrix, index=["b", "a"])
-    for given in ({"b": [3.0, 4.0], "a": [0.0, 2.0]}, (["b", "a"], matrix), frame):
-        vectors = read_vectors(given, table="embeddings")
+    for came in ({"b": [3.0, 4.0], "a": [0.0, 2.0]}, (["b", "a"], matrix), frame):
+        vectors = read_vectors(came, table="embeddings")
         assert vectors.ids.values.tolist() == ["a", "b"]
         assert vectors.matrix[vectors.rows].tolist() == [[0.0, 2.0], [3.0, 4.0]]
         assert vector_rows(vectors, Ids(np.array(["a", "x", "b"], dtype=object)), what="item").tolist() == [
@@ -266,3 +269,21 @@ def test_intents_are_a_column_or_a_table():
 def test_a_number_beyond_every_float_is_refused():
     with pytest.raises(InputError, match="beyond the range of floats"):
         recsys.evaluate({1: [2]}, {1: {2}}, "value(of=price)@1", items={"price": {2: 10**400}})
+
+
+@given(st.lists(st.integers(0, 6), max_size=30))
+def test_the_head_is_the_cut_between_levels_nearest_to_a_fifth(counts):
+    occur = [n for n in counts if n > 0]
+    fifth = -(-len(occur) // 5)
+    heads = [[n > 0 and n >= level for n in counts] for level in (*range(1, 7), math.inf)]
+    nearest = min(heads, key=lambda head: (abs(sum(head) - fifth), sum(head)))
+    got = popular_head(np.array(counts, dtype=np.int64))
+    assert got.tolist() == nearest
+    assert got.sum() <= 2 * fifth  # equal counts never swallow the catalogue
+
+
+def test_no_id_decides_who_is_in_the_head():
+    counts = np.array([5, 5, 5, 1, 1, 1, 1, 1, 1, 1])  # a fifth is two items; three are equally popular
+    assert popular_head(counts).tolist() == [True] * 3 + [False] * 7
+    assert popular_head(counts[::-1]).tolist() == [False] * 7 + [True] * 3
+    assert not popular_head(np.full(10, 4)).any()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -74,24 +72,6 @@ class TestFallback:
         assert recsys.evaluate(mixed, {"new": {"i1"}}, "hit@1")["hit@1"] == 1.0
         with pytest.raises(InputError):
             baselines.with_fallback(recsys.Factors(self.users, self.items), train)
-
-
-@given(st.lists(st.integers(0, 6), max_size=30))
-def test_the_head_is_the_cut_between_levels_nearest_to_a_fifth(counts):
-    occur = [n for n in counts if n > 0]
-    fifth = -(-len(occur) // 5)
-    heads = [[n > 0 and n >= level for n in counts] for level in (*range(1, 7), math.inf)]
-    nearest = min(heads, key=lambda head: (abs(sum(head) - fifth), sum(head)))
-    got = baselines.popular_head(np.array(counts, dtype=np.int64))
-    assert got.tolist() == nearest
-    assert got.sum() <= 2 * fifth  # equal counts never swallow the catalogue
-
-
-def test_no_id_decides_who_is_in_the_head():
-    counts = np.array([5, 5, 5, 1, 1, 1, 1, 1, 1, 1])  # a fifth is two items; three are equally popular
-    assert baselines.popular_head(counts).tolist() == [True] * 3 + [False] * 7
-    assert baselines.popular_head(counts[::-1]).tolist() == [False] * 7 + [True] * 3
-    assert not baselines.popular_head(np.full(10, 4)).any()
 
 
 def test_popularity_takes_ids_and_keeps_ties_where_asked():

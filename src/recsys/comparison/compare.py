@@ -18,7 +18,6 @@ import numpy as np
 from recsys.comparison.row_pieces import (
     check_rows,
     folder_of,
-    loaded,
     row_pieces,
     why_in_memory,
 )
@@ -26,7 +25,7 @@ from recsys.display.cells import Columns
 from recsys.errors import ColumnError, Fix, InputError, NotDefinedError, Phrase, UnknownNameError
 from recsys.evaluation.cautions import comparison_cautions, silenced_codes
 from recsys.evaluation.engine import summarise
-from recsys.evaluation.results import Evaluation, Reported
+from recsys.evaluation.results import Evaluation, Reported, evaluation_of
 from recsys.evaluation.uncertainty import estimate, group_jackknife, mean_column, needs_jackknife
 from recsys.metrics.registry import Request, check_same_decisions, parse_all
 from recsys.records.arrays import PerCase, cached_property
@@ -313,7 +312,9 @@ def compare_results(
         else {f"model {number}": one for number, one in enumerate(evaluations, 1)}
     )
     runs = {
-        name: [loaded(one) for one in (e if isinstance(e, Sequence) and not isinstance(e, str) else [e])]
+        name: [
+            evaluation_of(one) for one in (e if isinstance(e, Sequence) and not isinstance(e, str) else [e])
+        ]
         for name, e in by_name.items()
     }
     if len(runs) < 2:

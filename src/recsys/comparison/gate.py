@@ -33,7 +33,6 @@ from recsys.comparison.history import earlier_looks
 from recsys.comparison.row_pieces import (
     check_rows,
     folder_of,
-    loaded,
     row_pieces,
     why_in_memory,
 )
@@ -44,7 +43,7 @@ from recsys.display.words import PLAN_LOOKS, look_words, merged
 from recsys.errors import InputError, NotDefinedError
 from recsys.evaluation.asked import refuse_other_question
 from recsys.evaluation.cautions import comparison_cautions
-from recsys.evaluation.results import Evaluation
+from recsys.evaluation.results import Evaluation, evaluation_of
 from recsys.evaluation.uncertainty import group_jackknife, needs_jackknife
 from recsys.metrics.registry import Request, check_same_decisions
 from recsys.records.arrays import Float
@@ -245,7 +244,7 @@ def gate(
         )
     if not margins:
         raise InputError("no metric was named.", hint='Say which: {"ndcg@10": "1%"}.')
-    result, other = loaded(new), loaded(against)
+    result, other = evaluation_of(new), evaluation_of(against)
     for name, side in (("the new result", result), ("the one it is compared with", other)):
         if not isinstance(side, Evaluation):
             raise InputError(f"a gate got {type(side).__name__}.", hint="Pass what recsys.evaluate returned.")

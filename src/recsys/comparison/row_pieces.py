@@ -2,37 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from recsys.errors import InputError, NoRowsError
-from recsys.evaluation.results import Evaluation, evaluation_of
+from recsys.errors import NoRowsError
+from recsys.evaluation.results import Evaluation
 from recsys.metrics.registry import Request
-from recsys.ranks.sources import is_model_path
 from recsys.records.arrays import PerCase
 from recsys.stats.pairing import Aligned, align
 
 if TYPE_CHECKING:
     from recsys.evaluation.row_folders import Piece, RowFolder
     from recsys.stats.intervals import Combination
-
-
-def loaded(result: Any) -> Any:
-    """Return the result that was saved, if this is a path, or that other results carry.
-
-    Anything else is returned as it is.
-    """
-    is_path = isinstance(result, str | os.PathLike)
-    if is_path and is_model_path(Path(result)) and Path(result).is_file():
-        raise InputError(
-            f"{result} holds a model, and results are compared.",
-            hint="Evaluate it first: recsys.evaluate(path, truth), or recsys compare --truth FILE.",
-        )
-    return evaluation_of(result)
 
 
 def check_rows(name: str, result: Evaluation) -> None:

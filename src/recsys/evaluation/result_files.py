@@ -33,6 +33,7 @@ from recsys.inputs.files import write_text
 from recsys.inputs.files.formats import read_text_file
 from recsys.metrics import lookup, lookup_rating
 from recsys.metrics.registry import Request
+from recsys.ranks.sources import is_model_path
 from recsys.records import arrays
 from recsys.records.arrays import Array
 from recsys.records.facts import Caution
@@ -146,6 +147,11 @@ def read_result(path: str | os.PathLike[str], make: type[Evaluation]) -> Evaluat
 
         folder = RowFolder.open(path)
         return _read_document(folder.manifest.get("result"), path, make, folder)
+    if is_model_path(Path(path)) and Path(path).is_file():
+        raise FileError(
+            f"{path} holds a model, not a result.",
+            hint="Evaluate it first: recsys.evaluate(path, truth), or recsys compare --truth FILE.",
+        )
     text = read_text_file(path, "utf-8-sig")
     try:
         document = json.loads(text)

@@ -1,4 +1,4 @@
-"""Sums without rounding, so that a mean does not depend on the order, the shards or the machine.
+"""Sums without rounding, so that a mean does not depend on the order, the shards or the machine; and powers.
 
 A float64 is a whole multiple of 2^-1074. Values are cut into slices of so few bits that the sum of a slice
 over all values is exact in float64, and the sums of the slices are added as Python integers.
@@ -7,7 +7,9 @@ over all values is exact in float64, and the sums of the slices are added as Pyt
 from __future__ import annotations
 
 import math
+from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -18,6 +20,7 @@ from recsys.records.arrays import Float
 _BLOCK_ROWS = 1 << 22
 _MAX_EXPONENT = 990
 _MIN_EXPONENT = -990
+_DIGITS = 50
 _FEW = 8  # values; Python adds them faster than NumPy cuts them
 
 
@@ -72,3 +75,19 @@ def _sum_block(values: Float, within: float | None) -> Fraction:
         exponent -= 30  # the rest lies within half a unit of this slice
     high_sum = Fraction(total) / (Fraction(2) ** unit)
     return sum(map(Fraction, rest[rest != 0].tolist()), high_sum)
+
+
+@lru_cache(maxsize=64)
+def geometric_weights(p: float, places: int) -> Float:
+    """Return p^0, p^1, … p^(places-1), correctly rounded; zero once below the smallest float."""
+    out = np.zeros(places)
+    with localcontext() as context:
+        context.prec = _DIGITS
+        power, step = Decimal(1), Decimal(p)
+        for place in range(places):
+            out[place] = float(power)
+            if out[place] == 0.0:
+                break
+            power *= step
+    out.setflags(write=False)
+    return out

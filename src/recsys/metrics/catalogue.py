@@ -13,9 +13,10 @@ import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError
+from recsys.kernels.exact_sums import geometric_weights
 from recsys.metrics.attributes import ItemFacts
 from recsys.metrics.registry import catalogue_metric
-from recsys.metrics.weights import discount_weights, geometric_weights
+from recsys.metrics.weights import discount_weights
 from recsys.records.arrays import Bool, Catalogue, Context, Float, Ids, cached_property
 
 _ADOMAVICIUS = "Adomavicius & Kwon, Improving aggregate recommendation diversity (2012)"

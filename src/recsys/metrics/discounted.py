@@ -12,6 +12,7 @@ import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError, Phrase
+from recsys.kernels.exact_sums import geometric_weights
 from recsys.metrics.expectation import cascade
 from recsys.metrics.ranges import DataLimits, Range
 from recsys.metrics.readings import Reading, cut_at
@@ -19,7 +20,6 @@ from recsys.metrics.registry import HITS_ABOVE, divide_or_zero, metric
 from recsys.metrics.weights import (
     discount_weights,
     gains,
-    geometric_weights,
     graded_shares,
     running_weights,
 )

@@ -17,12 +17,13 @@ import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError, Phrase
+from recsys.kernels.exact_sums import geometric_weights
 from recsys.metrics.attributes import align_labels
 from recsys.metrics.expectation import groups
 from recsys.metrics.ranges import DataLimits, Range
 from recsys.metrics.readings import MOST_TIED, Reading, add_up
 from recsys.metrics.registry import Body, divide_or_zero, metric
-from recsys.metrics.weights import discount_weights, geometric_weights
+from recsys.metrics.weights import discount_weights
 from recsys.records.arrays import Array, Float, Ids, Int, Table, positions, runs, sorted_unique
 
 _CLARKE = "Clarke et al., Novelty and diversity in information retrieval evaluation (2008)"

@@ -426,10 +426,10 @@ class Request:
         params = dict(self.params)
         return {name: params.get(name, default) for name, default in self.metric.params.items()}
 
-    def conventions(self, base: Conventions) -> Conventions:
-        """Return `base` as this request sees it: with exceptions for its metric, then its own parameters."""
+    def conventions(self, base: Conventions | None = None) -> Conventions:
+        """Return `base`, by default the defaults, with exceptions for its metric, then its own parameters."""
         changes = {n: v for n, v in self.params if n not in self.metric.params}
-        own = base.for_metric(self.metric.name)
+        own = (base or Conventions()).for_metric(self.metric.name)
         return own.but(**changes) if changes else own
 
     def __str__(self) -> str:

@@ -11,9 +11,10 @@ import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError
+from recsys.kernels.exact_sums import geometric_weights
 from recsys.metrics.readings import Reading
 from recsys.metrics.registry import chained_metric, divide_or_zero, metric
-from recsys.metrics.weights import geometric_weights, graded_shares
+from recsys.metrics.weights import graded_shares
 from recsys.records.arrays import Array, Float, Int
 
 _TREC_EVAL = "trec_eval 9"

@@ -118,21 +118,6 @@ def graded_shares(grades: Float, least: float, highest: float | None) -> Float:
     return np.asarray((np.clip(grades, least, top) - least) / (top - least if top > least else 1.0))
 
 
-@lru_cache(maxsize=64)
-def geometric_weights(p: float, places: int) -> Float:
-    """Return p^0, p^1, … p^(places-1), correctly rounded; zero once below the smallest float."""
-    out = np.zeros(places)
-    with localcontext() as context:
-        context.prec = _DIGITS
-        power, step = Decimal(1), Decimal(p)
-        for place in range(places):
-            out[place] = float(power)
-            if out[place] == 0.0:
-                break
-            power *= step
-    return _read_only(out)
-
-
 def _power_of_two(exponent: float) -> float:
     if exponent == int(exponent):
         if exponent > _LARGEST_POWER:

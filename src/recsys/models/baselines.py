@@ -7,7 +7,6 @@ its exact expectation.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -21,9 +20,10 @@ from recsys.inputs import read_interactions
 from recsys.inputs.containers import as_csr
 from recsys.inputs.ids import encode, ids_from_sequence
 from recsys.inputs.timestamps import UNITS, read_times, to_seconds
+from recsys.metrics.attributes import popular_head
 from recsys.models.rerankers import rows_of_history, unit_rows, user_profiles
 from recsys.ranks.sources import Factors, RandomScores, Scores
-from recsys.records.arrays import Array, Bool, Float, Ids, Int, Interactions, count_entries
+from recsys.records.arrays import Array, Float, Ids, Int, Interactions, count_entries
 from recsys.records.checks import to_floats
 
 __all__ = [
@@ -38,7 +38,6 @@ __all__ = [
     "with_fallback",
 ]
 
-_HEAD = 0.2  # the share of the items that the head is cut to
 _AGGREGATIONS = ("mean", "sum", "max")
 
 
@@ -85,30 +84,6 @@ def training_counts(
     ids, _ = encode(catalogue_items, table="catalogue", column="item")
     codes = known.items.code_of(ids.values)
     return ItemScores(ids.values, np.where(codes >= 0, values[codes], 0.0))
-
-
-def popular_head(counts: Array) -> Bool:
-    """Return which items are the popular head of a catalogue; all others are its tail.
-
-    The head is the most popular fifth of the items that occur, rounded up. Equally popular items stay on one
-    side, so that no id decides: of the cuts between two levels of popularity the nearest to a fifth is taken,
-    the smaller head of two that are equally near. It is therefore never more than twice as large, and empty
-    where all items are equally popular.
-
-    Args:
-        counts: how often each item occurs in training.
-
-    >>> popular_head(np.array([9, 1, 3, 2, 1, 0])).tolist()
-    [True, False, False, False, False, False]
-    >>> popular_head(np.array([3, 3, 3, 3, 3, 1])).any()
-    np.False_
-    """
-    levels, sizes = np.unique(counts[counts > 0], return_counts=True)
-    n_head = np.concatenate([[0], np.cumsum(sizes[::-1])])  # of each cut, the smallest head first
-    cut = int(np.argmin(np.abs(n_head - math.ceil(_HEAD * n_head[-1]))))
-    if cut == 0:
-        return np.zeros(len(counts), dtype=bool)
-    return np.asarray(counts >= levels[-cut])
 
 
 def _recency_weights(

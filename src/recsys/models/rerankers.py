@@ -395,9 +395,7 @@ class Sweep:
         return figures.tradeoff(points, x=other, y=self.accuracy, ax=ax)
 
     def __repr__(self) -> str:
-        from recsys.display.text_tables import text_table
-
-        return text_table({str(name): self.frame[name].tolist() for name in self.frame})
+        return str(self.frame.to_string(index=False))
 
 
 def sweep(

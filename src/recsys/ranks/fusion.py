@@ -33,7 +33,7 @@ from recsys.errors import (
     warn,
 )
 from recsys.inputs.containers import read_lists
-from recsys.metrics.weights import geometric_weights
+from recsys.kernels.exact_sums import geometric_weights
 from recsys.records.arrays import Array, Bool, Float, Ids, Int, Interactions, Lists, entries_of_cases, runs
 from recsys.records.registry import Registry
 

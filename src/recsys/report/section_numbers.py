@@ -15,9 +15,8 @@ import numpy as np
 
 from recsys.errors import InputError, RecsysError, hush
 from recsys.inputs.frames import detect_columns
-from recsys.metrics.attributes import read_vectors
+from recsys.metrics.attributes import popular_head, read_vectors
 from recsys.metrics.registry import metric_set
-from recsys.models.baselines import popular_head
 from recsys.records.arrays import (
     Array,
     Bool,

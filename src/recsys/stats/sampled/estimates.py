@@ -34,6 +34,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recsys.errors import InputError, UnknownNameError, came_as, check_choice
+from recsys.metrics.registry import Request
 from recsys.records.arrays import Array, Float, Int
 from recsys.records.checks import check_choices, check_seed, is_number, is_whole, to_floats
 from recsys.stats.inference_results import check_confidence, clip_interval
@@ -41,7 +42,6 @@ from recsys.stats.intervals import mean_interval
 from recsys.stats.sampled.sampled_ranks import (
     PRIORS,
     Cases,
-    RankMetric,
     binned_values,
     chances,
     chances_at_ranks,
@@ -161,7 +161,7 @@ def estimate_all(
 
 def _estimates(
     cases: Cases,
-    metrics: list[RankMetric],
+    metrics: list[Request],
     method: str,
     *,
     confidence: float,
@@ -222,7 +222,7 @@ def check_correction(gamma: float, prior: str) -> None:
 
 
 def _mean_estimate(
-    metric: RankMetric,
+    metric: Request,
     method: str,
     values: Float,
     *,
@@ -250,7 +250,7 @@ def _mean_estimate(
 
 @lru_cache(maxsize=512)
 def corrected_values(
-    metric: RankMetric,
+    metric: Request,
     method: str,
     n_negatives: int,
     n_items: int,
@@ -357,7 +357,7 @@ def fit_ranks(
 
 
 def resampled_metrics(
-    cases: Cases, metrics: list[RankMetric], n: int, seed: int, unseen_ranks: tuple[int, ...] = ()
+    cases: Cases, metrics: list[Request], n: int, seed: int, unseen_ranks: tuple[int, ...] = ()
 ) -> list[Float]:
     """Return each metric from n resamples of the users, each fitted as the sample itself was, in one row.
 

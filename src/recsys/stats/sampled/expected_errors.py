@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recsys.errors import InputError, check_choice
+from recsys.metrics.registry import Request
 from recsys.records.arrays import Float, Int
 from recsys.records.checks import is_number
 from recsys.stats.sampled.estimates import (
@@ -23,7 +24,6 @@ from recsys.stats.sampled.estimates import (
     estimate,
 )
 from recsys.stats.sampled.sampled_ranks import (
-    RankMetric,
     binned_values,
     chances,
     chances_at_ranks,
@@ -283,7 +283,7 @@ def _chance_positive(mean: float, deviation: float) -> float:
 
 
 def _corrected_moments(
-    metric: RankMetric,
+    metric: Request,
     *,
     method: str,
     n_negatives: int,

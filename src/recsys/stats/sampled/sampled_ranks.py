@@ -15,17 +15,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from recsys.conventions.decisions import Conventions, Discount, Gain
-from recsys.errors import CutoffError, InputError, NotDefinedError, came_as, check_choice
-from recsys.metrics import Metric, Terms, lookup
+from recsys.errors import InputError, NotDefinedError, came_as, check_choice
+from recsys.metrics import Terms
 from recsys.metrics.readings import Reading
+from recsys.metrics.registry import Request
+from recsys.metrics.weights import discount_weights
 from recsys.records.arrays import Array, Context, Float, Hits, Int, cached_property
 from recsys.records.checks import is_number, to_floats
 from recsys.stats.pairing import check_per_case
+
+if TYPE_CHECKING:
+    from recsys.conventions.decisions import Discount, Gain
 
 PRIORS = ("uniform", "log")
 _N_SINGLE_RANKS = 256
@@ -35,49 +39,27 @@ _MAX_CACHED_NEGATIVES = 512
 _ITEM_COUNT_STEP = 0.01
 
 
-class RankMetric(NamedTuple):
-    """A metric, its cut-off and its parameters; prints as "ndcg@10"."""
+def parse_rank_metric(metric: str | Request) -> Request:
+    """Return the request of a name such as "ndcg@10".
 
-    metric: Metric
-    k: int | None
-    params: tuple[tuple[str, Any], ...] = ()
-
-    def __str__(self) -> str:
-        return self.metric.name + ("" if self.k is None else f"@{self.k}")
-
-
-def parse_rank_metric(metric: Any) -> RankMetric:
-    """Return the RankMetric of a name such as "ndcg@10", or of a parsed request.
+    Raises:
+        NotDefinedError: the metric depends on more than the rank of one relevant item.
 
     >>> str(parse_rank_metric("hit_rate@5"))
     'hit@5'
     """
-    if isinstance(metric, RankMetric):
-        return metric
-    if hasattr(metric, "metric") and hasattr(metric, "own_params"):
-        return RankMetric(metric.metric, metric.k, tuple(metric.own_params.items()))
-    if not isinstance(metric, str):
-        raise came_as("the metric", metric, hint='Write "ndcg@10".')
-    name, separator, cutoff = metric.partition("@")
-    registered, preset = lookup(name.strip())
-    if separator and not cutoff.strip().isdigit():
-        raise CutoffError(f"the cut-off of {metric!r} is not a whole number.", hint='Write "ndcg@10".')
-    k = int(cutoff) if separator else None
-    if (k is None and registered.at_k == "required") or (
-        k is not None and (registered.at_k == "never" or k < 1)
-    ):
-        raise CutoffError(f"{metric!r} has a cut-off missing, too many or not positive.")
-    if set(registered.needs) - {"candidates"} or registered.kind == "catalogue":
+    request = Request.parse(metric)
+    if set(request.metric.needs) - {"candidates"} or request.metric.kind == "catalogue":
         raise NotDefinedError(
-            f"{registered.name} is not a metric of the ranks of relevant items, so sampling does not apply.",
+            f"{request.metric.name} is not a metric of the ranks of relevant items, so sampling does not "
+            "apply.",
             hint="Use hit, ndcg, mrr, map, recall or auc.",
         )
-    params = {**registered.params, **preset}
-    return RankMetric(registered, k, tuple(params.items()))
+    return request
 
 
 @lru_cache(maxsize=8)
-def values_by_rank(metric: RankMetric, n_candidates: int) -> Float:
+def values_by_rank(metric: Request, n_candidates: int) -> Float:
     """Return the metric's value at ranks 1, 2, … of n candidates, one of them relevant.
 
     >>> values_by_rank(parse_rank_metric("mrr@2"), 3).tolist()
@@ -86,7 +68,7 @@ def values_by_rank(metric: RankMetric, n_candidates: int) -> Float:
     return _values(metric, np.arange(1, n_candidates + 1), n_candidates, Reading)
 
 
-def values_between_ranks(metric: RankMetric, ranks: Float, n_candidates: int) -> Float:
+def values_between_ranks(metric: Request, ranks: Float, n_candidates: int) -> Float:
     """Return the metric's formula at ranks that need not be whole, such as sampled ranks scaled up.
 
     >>> values_between_ranks(parse_rank_metric("mrr@2"), np.array([1.0, 1.6, 2.2]), 3).tolist()
@@ -99,10 +81,13 @@ class _ReadingBetweenRanks(Reading):
     """Hits whose places need not be whole: weights of places come from their formula, not from a table."""
 
     def discounted(self, gain: Gain, discount: Discount, k: int | None) -> Float:
-        if discount == "log2":
-            weights = 1.0 / np.log2(self.rank + 1)
-            return self.add(self.gain(gain) * self.within(k) * weights)
-        return super().discounted(gain, discount, k)
+        divisors = {
+            "log2": np.log2(self.rank + 1), "log2_max2": np.log2(np.maximum(self.rank, 2)),
+            "reciprocal": self.rank,
+        }  # fmt: skip
+        if isinstance(discount, str):
+            return self.add(self.gain(gain) * self.within(k) / divisors[discount])
+        return self.add(self.gain(gain) * self.place_weights(lambda n: discount_weights(discount, n), k))
 
     def place_weights(self, table: Callable[[int], Float], k: int | None) -> Float:
         """Between two whole places the weight falls by a constant factor, as that of rbp does."""
@@ -112,7 +97,7 @@ class _ReadingBetweenRanks(Reading):
         return np.asarray(self.within(k) * lower * (upper / lower) ** (self.rank - below))
 
 
-def _values(metric: RankMetric, ranks: Array, n_candidates: int, reading_class: type[Reading]) -> Float:
+def _values(metric: Request, ranks: Array, n_candidates: int, reading_class: type[Reading]) -> Float:
     """Return the metric of one case per rank, with one relevant item at that rank."""
     n = len(ranks)
     hits = Hits(
@@ -127,8 +112,7 @@ def _values(metric: RankMetric, ranks: Array, n_candidates: int, reading_class: 
         n_candidates=np.full(n, n_candidates),
     )
     reading = reading_class(hits, None, "first", Context(complete=True))
-    conventions = Conventions().for_metric(metric.metric.name)
-    result = metric.metric.body(reading, metric.k, conventions, **dict(metric.params))
+    result = metric.metric.body(reading, metric.k, metric.conventions(), **metric.own_params)
     values = result.value if isinstance(result, Terms) else result
     array = np.asarray(values, dtype=np.float64)
     array.setflags(write=False)
@@ -239,7 +223,7 @@ def check_sampling(n_negatives: int, n_items: int, *, replacement: bool) -> None
 
 
 @lru_cache(maxsize=256)
-def binned_values(metric: RankMetric, n_items: int, most: int | None = None) -> Float:
+def binned_values(metric: Request, n_items: int, most: int | None = None) -> Float:
     """Return the metric's mean over the ranks of each bin; with `most`, over bins of 1 to `most`."""
     grid = rank_grid(n_items if most is None else most)
     values = values_by_rank(metric, n_items)
