@@ -13,6 +13,7 @@ from recsys.stats.group_jackknife import coverage_interval
 from recsys.stats.inference_results import SmallSampleWarning, ZeroVarianceWarning
 from recsys.stats.intervals import mean_interval, ratio_interval, statistic_interval, units_interval
 from recsys.stats.resampling import Units
+from recsys.stats.samples import Sample
 
 DISCOUNTS = 1 / np.log2(np.arange(2, 12))
 
@@ -82,7 +83,8 @@ def test_clusters_of_very_unequal_size() -> None:
         sizes = np.minimum(np.floor(rng.random((rounds, n)) ** (-1 / 1.2)), 200.0)
         means = rng.normal(size=(rounds, n)) + rng.normal(size=(rounds, n)) / np.sqrt(sizes)
         units = Units(np.arange(n, dtype=np.uint64), means * sizes, sizes)
-        errors, df = units.small_sample_errors(), units.degrees_of_freedom()
+        samples = [Sample.row(units, row) for row in range(rounds)]
+        errors, df = np.array([one.error for one in samples]), np.array([one.df for one in samples])
         covered = np.abs(units.estimates()) <= stats.t(df).ppf(0.975) * errors
         assert covered.mean() >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / rounds)
         plain = np.abs(units.estimates()) <= stats.t(n - 1).ppf(0.975) * units.standard_errors()
@@ -96,7 +98,7 @@ def test_the_error_is_the_jackknifes_and_the_degrees_of_freedom_satterthwaites()
     n = 40
     weights, values = np.exp(rng.normal(size=n)), rng.normal(size=n)
     units = weighted(values, weights)
-    (error,), (df,) = units.small_sample_errors(), units.degrees_of_freedom()
+    error, df = Sample.row(units).error, Sample.row(units).df
     hc3 = WLS(values, np.ones(n), weights=weights).fit(cov_type="HC3").bse[0]
     assert error == pytest.approx(hc3 * np.sqrt((n - 1) / n), rel=1e-10)
     h = weights / weights.sum()
@@ -117,8 +119,9 @@ def test_the_error_is_the_jackknifes_and_the_degrees_of_freedom_satterthwaites()
 def test_equal_weights_keep_the_textbook_interval(weight: float) -> None:
     values = np.random.default_rng(4).normal(size=50)
     units = weighted(values, np.full(50, weight))
-    (error,), (df,) = units.small_sample_errors(), units.degrees_of_freedom()
-    assert (error, df) == (units.standard_errors()[0], 49.0)
+    sample = Sample.row(units)
+    assert (sample.error, sample.df) == (sample.plain_error, 49.0)
+    assert sample.error == pytest.approx(units.standard_errors()[0], rel=1e-14)
     assert units_interval(units).interval == mean_interval(values).interval or weight != 1.0
 
 

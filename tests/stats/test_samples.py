@@ -11,7 +11,7 @@ from recsys.stats import samples
 from recsys.stats.gaffke import mean_bounds
 from recsys.stats.resampling import Units, unit_keys
 from recsys.stats.root_finding import crossing
-from recsys.stats.samples import FEW, Sample, count_differing
+from recsys.stats.samples import FEW, Sample, count_differing, linearised
 from recsys.stats.sign_flips import SignFlips
 
 
@@ -70,8 +70,12 @@ def test_a_row_of_units_is_a_sample():
     units = Units(unit_keys(np.arange(4)), np.array([[0.5, 1.0, 0.0, -1.0]]), weights)
     sample = Sample.row(units)
     assert sample.mean == pytest.approx(units.estimates()[0])
-    assert sample.error == pytest.approx(units.small_sample_errors()[0])
-    assert sample.df == pytest.approx(units.degrees_of_freedom()[0])
+    assert sample.plain_error == pytest.approx(units.standard_errors()[0])
+    values = linearised(units)
+    assert values.mean() == pytest.approx(sample.mean)
+    assert values.std(ddof=1) / np.sqrt(3) == pytest.approx(sample.error)
+    plain = linearised(units, plain=True)
+    assert plain.std(ddof=1) / np.sqrt(3) == pytest.approx(sample.plain_error)
     assert sample.n == 3
 
 

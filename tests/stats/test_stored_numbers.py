@@ -62,7 +62,7 @@ from recsys.stats.resampling import (
 from recsys.stats.runs import folds, seeds
 from recsys.stats.sampled.estimates import estimate, fit_ranks, inclusion_chances
 from recsys.stats.sampled.expected_errors import expected_error, negatives_needed, winner_probability
-from recsys.stats.samples import Sample
+from recsys.stats.samples import Sample, linearised
 from recsys.stats.sequential import betting_limits, boundaries, msprt
 from recsys.stats.variance_reduction import covariate_adjusted, post_stratified, variance_saved_share
 
@@ -184,10 +184,9 @@ def resampled() -> dict[str, list[float]]:
                     ).tolist()
         rows = [Sample.row(units, row) for row in range(len(units.totals))]
         out[f"{name}, errors"] = [
-            *units.standard_errors(), *units.small_sample_errors(), *units.degrees_of_freedom(),
-            *units.estimates(), *units.n_units, *(one.n_not_zero for one in rows), *units.is_uneven,
-            *units.linearised(0)[:5],
-            *units.linearised(0, plain=True)[:5],
+            *units.standard_errors(), *(one.error for one in rows), *(one.df for one in rows),
+            *units.estimates(), *units.n_units, *(one.n_not_zero for one in rows),
+            *(one.is_uneven for one in rows), *linearised(units)[:5], *linearised(units, plain=True)[:5],
         ]  # fmt: skip
         out[f"{name}, tails"] = [
             part for parts in zip(*(one.tails for one in rows), strict=True) for part in parts

@@ -29,7 +29,8 @@ from recsys.stats.inference_results import (
     check_confidence,
     t_interval,
 )
-from recsys.stats.resampling import Units, collapse, unit_keys
+from recsys.stats.resampling import collapse
+from recsys.stats.samples import Sample
 from recsys.stats.sums import case_histogram, quantiles_of
 
 _TRIMMED = re.compile(r"trimmed\(\s*(\d*\.?\d+)\s*\)", re.ASCII)
@@ -92,12 +93,8 @@ class Aggregate:
         """The aggregate of values without NaN; NaN if there are none. The metric's parameters are ignored."""
         del params
         ascending = np.argsort(values, kind="stable")
-        if not self.trims:
-            shares = np.ones(len(values)) if weights is None else weights[ascending]
-            return quantiles_of(values[ascending], shares, [self.share])[0]
-        self._refuse_weights(weighted=weights is not None)
-        left_out = self._n_left_out(len(values))
-        return exact_mean(values[ascending[left_out : len(values) - left_out]])
+        shares = np.ones(len(values)) if weights is None else weights[ascending]
+        return self._value(values[ascending], shares, is_weighted=weights is not None)
 
     def value_from(self, sums: Sums) -> float:
         """The same from the histogram of the values.
@@ -105,14 +102,19 @@ class Aggregate:
         Raises:
             NoRowsError: there are too many distinct values to have counted them.
         """
-        values, shares = case_histogram(sums)
+        is_weighted = sums.values is not None and sums.values.rows.shape[1] > 1
+        return self._value(*case_histogram(sums), is_weighted=is_weighted)
+
+    def _value(self, values: Float, shares: Float, *, is_weighted: bool) -> float:
+        """The same of ascending values, of each of which there are so many (or so much of their weight)."""
         if not self.trims:
             return quantiles_of(values, shares, [self.share])[0]
-        self._refuse_weights(weighted=sums.values is not None and sums.values.rows.shape[1] > 1)
-        kept = self._kept(shares)
-        pairs = zip(values.tolist(), kept.tolist(), strict=True)
-        total = sum((Fraction(value) * int(n) for value, n in pairs), Fraction(0))
-        return float(total / int(kept.sum())) if kept.any() else math.nan
+        if is_weighted:
+            raise ConventionError(
+                f"aggregate={self.name!r} has no form with case_weights.",
+                hint="Leave out case_weights, or use a percentile or the mean.",
+            )
+        return exact_mean(np.repeat(values, self._kept(shares).astype(np.int64)))
 
     def estimate(self, rows: PerCase, column: Float, confidence: float, noun: str = "user") -> Estimate:
         """The aggregate of a column with its interval, over clusters where there are any.
@@ -122,21 +124,16 @@ class Aggregate:
         present = ~np.isnan(column)
         if rows.weights is not None:
             present &= rows.weights > 0
-        weights = None if rows.weights is None else rows.weights[present]
-        clusters = None if rows.clusters is None else rows.clusters[present]
-        ascending, keys = np.argsort(column[present], kind="stable"), unit_keys(rows.ids[present])
-
-        def units_of(values: Float) -> Units:
-            in_order = np.empty(len(values))
-            in_order[ascending] = values
-            return collapse(in_order[None, :], clusters, keys=keys, weights=weights)
-
-        shares = np.ones(len(ascending)) if weights is None else weights[ascending]
+        at = np.flatnonzero(present)
+        at = at[np.argsort(column[at], kind="stable")]
+        weights, clusters = (None if one is None else one[at] for one in (rows.weights, rows.clusters))
+        keys = np.zeros(len(at), dtype=np.uint64)  # they only matter for resampling
+        shares = np.ones(len(at)) if weights is None else weights
         return self._estimate(
-            self(column[present], weights),
-            column[present][ascending],
+            self._value(column[at], shares, is_weighted=weights is not None),
+            column[at],
             shares,
-            units_of,
+            lambda values: Sample.row(collapse(values[None, :], clusters, keys=keys, weights=weights)),
             equal_cases=clusters is None and bool((shares == shares[:1]).all()),
             confidence=confidence,
             noun=noun,
@@ -151,12 +148,11 @@ class Aggregate:
         if sums.extremes.keys() != {"x"}:
             raise NoRowsError("an interval over users who have weights or several cases")
         values, counts = case_histogram(sums)
-        keys, ones = np.zeros(len(counts), dtype=np.uint64), np.ones((1, len(counts)))
         return self._estimate(
             self.value_from(sums),
             values,
             counts,
-            lambda column: Units(keys, column[None, :], ones, counts),
+            lambda column: Sample.of(column, counts=counts),
             equal_cases=True,
             confidence=confidence,
             noun=noun,
@@ -167,22 +163,22 @@ class Aggregate:
         value: float,
         values: Float,
         shares: Float,
-        units_of: Callable[[Float], Units],
+        sample_of: Callable[[Float], Sample],
         *,
         equal_cases: bool,
         confidence: float,
         noun: str,
     ) -> Estimate:
-        """Of ascending values, how much each weighs, and what makes units of one number per value."""
+        """Of ascending values, how much each weighs, and what makes a sample of one number per value."""
         check_confidence(confidence)
         if not len(values):
             nothing = Interval(math.nan, math.nan, confidence, "order statistics")
             return Estimate(math.nan, math.nan, nothing, 0, (note("no_values", noun=noun),))
         if self.trims:
-            return self._trimmed_estimate(value, values, shares, units_of, confidence=confidence, noun=noun)
-        units = units_of((values <= value).astype(np.float64))
-        n = int(units.n_units[0])
-        size = n if equal_cases else min(_effective_size(units, confidence), len(values))
+            return self._trimmed_estimate(value, values, shares, sample_of, confidence=confidence, noun=noun)
+        sample = sample_of((values <= value).astype(np.float64))
+        n = sample.n
+        size = n if equal_cases else min(_effective_size(sample, confidence), len(values))
         tail = (1.0 - confidence) / 2.0
         first = _binomial_quantile(tail, size, self.share)
         last = _binomial_quantile(1.0 - tail, size, self.share) + 1
@@ -202,7 +198,7 @@ class Aggregate:
         value: float,
         values: Float,
         counts: Float,
-        units_of: Callable[[Float], Units],
+        sample_of: Callable[[Float], Sample],
         *,
         confidence: float,
         noun: str,
@@ -213,9 +209,8 @@ class Aggregate:
         winsorised = np.clip(values, inside[0], inside[-1])
         share = float(kept.sum() / counts.sum())
         centre = float((winsorised * counts).sum() / counts.sum())
-        units = units_of(value + (winsorised - centre) / share)
-        n, error = int(units.n_units[0]), float(units.small_sample_errors()[0])
-        df = (float(units.degrees_of_freedom()[0]) + 1.0) * share - 1.0
+        sample = sample_of(value + (winsorised - centre) / share)
+        n, error, df = sample.n, sample.error, (sample.df + 1.0) * share - 1.0
         interval = replace(t_interval(value, error, df, confidence), method="Tukey-McLaughlin")
         notes: tuple[Note, ...] = ()
         if n < 3:
@@ -225,33 +220,21 @@ class Aggregate:
             notes = (caution(ZeroVarianceWarning, "kept_values_equal"),)
         return Estimate(value, error, interval, n, notes)
 
-    def _n_left_out(self, n: int) -> int:
-        """How many values are left out at each end; 0.29 of 100 are 29."""
-        return math.floor(self.share * n + 1e-9)
-
     def _kept(self, counts: Float) -> Float:
         """How many of each of the ascending values are not left out."""
         ends = np.cumsum(counts)
-        left_out = self._n_left_out(int(ends[-1])) if len(ends) else 0
+        left_out = math.floor(self.share * ends[-1] + 1e-9) if len(ends) else 0  # 0.29 of 100 are 29
         kept: Float = np.minimum(ends, ends[-1:] - left_out) - np.maximum(ends - counts, left_out)
         return np.maximum(kept, 0.0)
 
-    def _refuse_weights(self, *, weighted: bool) -> None:
-        if weighted:
-            raise ConventionError(
-                f"aggregate={self.name!r} has no form with case_weights.",
-                hint="Leave out case_weights, or use a percentile or the mean.",
-            )
 
-
-def _effective_size(units: Units, confidence: float) -> int:
+def _effective_size(sample: Sample, confidence: float) -> int:
     """How many independent cases of equal weight tell as much about the share that these units have."""
-    share, error = float(units.estimates()[0]), float(units.small_sample_errors()[0])
+    share, error = sample.mean, sample.error
     if not error > 0 or not 0 < share < 1:  # as if the cases of a unit were all alike
-        weights = units.weights[0]
-        return max(int(weights.sum() ** 2 / (weights**2).sum()), 1)
-    df = float(units.degrees_of_freedom()[0])
-    normal, t = (t_interval(0.0, 1.0, dof, confidence).high for dof in (math.inf, df))
+        squares = sample.n if sample.weights is None else (sample.times * sample.weights**2).sum()
+        return max(int(sample.weight**2 / squares), 1)
+    normal, t = (t_interval(0.0, 1.0, dof, confidence).high for dof in (math.inf, sample.df))
     return max(int(share * (1.0 - share) / error**2 * (normal / t) ** 2), 1)
 
 

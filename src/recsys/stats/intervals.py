@@ -71,12 +71,8 @@ def units_interval(
         return Interval(float(low), float(high), confidence, method)
 
     check_choice("interval method", method, METHODS)
-    sample = Sample.row(units)
-    error, df = sample.error, sample.df
-    if method not in ("gaffke", "t"):
-        error, df = float(units.standard_errors()[0]), math.inf
     return sample_interval(
-        sample, error, df, method=method, confidence=confidence, bounds=bounds, noun=noun, draw=draw
+        Sample.row(units), method=method, confidence=confidence, bounds=bounds, noun=noun, draw=draw
     )
 
 

@@ -48,8 +48,6 @@ BOOTSTRAPS = ("studentised", "bca", "percentile")
 
 def sample_interval(
     sample: Sample,
-    error: float,
-    df: float,
     *,
     method: Method = "gaffke",
     confidence: float = 0.95,
@@ -61,8 +59,6 @@ def sample_interval(
 
     Args:
         sample: the units.
-        error: their standard error, for methods but "gaffke".
-        df: its degrees of freedom.
         method: "gaffke", "t", "normal" or a bootstrap.
         confidence: how often such intervals hold the mean.
         bounds: the least and the greatest value of a unit, None if unknown; then "gaffke" is t.
@@ -72,6 +68,7 @@ def sample_interval(
     n, value = sample.n, sample.mean
     if n == 0:
         raise InputError("there is nothing to estimate: every case is excluded (NaN).")
+    error, df = (sample.error, sample.df) if method in ("gaffke", "t") else (sample.plain_error, math.inf)
     n_rare = sample.n_rare
     thin, uneven, heavy = _thin_facts(sample, n_rare, noun)
     notes: tuple[Note, ...] = ()

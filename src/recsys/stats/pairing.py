@@ -21,7 +21,7 @@ from recsys.records.arrays import Array, Bool, Float, PerCase, cached_property
 from recsys.records.checks import to_floats
 from recsys.records.facts import Note, note
 from recsys.stats.inference_results import UnpairedWarning, caution
-from recsys.stats.resampling import Units, Words, collapse, unit_keys
+from recsys.stats.resampling import Units, Words, collapse, influences, unit_keys
 from recsys.stats.samples import Sample, count_values
 from recsys.stats.sign_flips import SignFlips
 
@@ -196,9 +196,11 @@ def as_paired(differences: Paired | npt.ArrayLike) -> Paired:
 def side_estimates(sides: Units) -> Sides:
     """The means of two rows of units, with the covariance of the pairs."""
     value, baseline_value = (float(mean) for mean in sides.estimates())
-    (of_model, of_baseline), (factor, _) = sides.influences()
+    weights = sides.weights[0]
+    moved, factor = influences(sides.residuals, weights, float(weights.sum()), int(sides.n_units[0]))
+    of_model, of_baseline = moved
     variance, covariance, base_variance = (
-        float(factor) * float((one * other).sum())  # a product by BLAS would start threads
+        factor * float((one * other).sum())  # a product by BLAS would start threads
         for one, other in ((of_model, of_model), (of_model, of_baseline), (of_baseline, of_baseline))
     )
     return Sides(value, baseline_value, (variance, covariance, base_variance))

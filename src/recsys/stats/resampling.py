@@ -12,9 +12,10 @@ multiplied at once. (The multinomial scheme needs all units together, sorted.)
 from __future__ import annotations
 
 import hashlib
+import math
 import operator
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Literal
 
 import numpy as np
@@ -95,21 +96,16 @@ def random_order(ids: Array, rng: Rng, *, purpose: str = "order") -> npt.NDArray
 class Units:
     """One column per unit, one row per estimate: sum of totals / sum of weights is the estimate.
 
-    `counts`: how many units each column stands for, one by default.
+    What is known about one of the estimates is its sample (see `Sample.row`).
     """
 
     keys: Words
     totals: Float
     weights: Float
-    counts: Float | None = None
-
-    def sums(self, values: Float) -> Float:
-        """The sum over all units of each row, from one value per column."""
-        return np.asarray(values.sum(axis=1) if self.counts is None else values @ self.counts)
 
     def estimates(self) -> Float:
         with np.errstate(invalid="ignore", divide="ignore"):
-            ratio: Float = self.sums(self.totals) / self.sums(self.weights)
+            ratio: Float = self.totals.sum(axis=1) / self.weights.sum(axis=1)
         return ratio
 
     @cached_property
@@ -123,20 +119,14 @@ class Units:
 
     @cached_property
     def n_units(self) -> Int:
-        present = self.weights != 0
-        n = present.sum(axis=1) if self.counts is None else np.rint(present @ self.counts)
-        return np.asarray(n, dtype=np.int64)
-
-    def take_rows(self, rows: Bool) -> Units:
-        """Some of the estimates."""
-        return replace(self, totals=self.totals[rows], weights=self.weights[rows])
+        return np.asarray((self.weights != 0).sum(axis=1), dtype=np.int64)
 
     def standard_errors(self) -> Float:
         """Cluster-robust; the textbook s / sqrt(n) when every unit is one case."""
         n = self.n_units
         with np.errstate(invalid="ignore", divide="ignore"):
-            spread = np.sqrt(self.sums(self.residuals**2) * n / (n - 1.0))
-            errors: Float = spread / np.abs(self.sums(self.weights))
+            spread = np.sqrt((self.residuals**2).sum(axis=1) * n / (n - 1.0))
+            errors: Float = spread / np.abs(self.weights.sum(axis=1))
         return errors
 
     def means(self, row: int = 0) -> Float:
@@ -145,73 +135,18 @@ class Units:
         means: Float = self.totals[row, present] / self.weights[row, present]
         return means
 
-    @cached_property
-    def is_uneven(self) -> Bool:
-        """Whether the units of each row weigh more or less than each other."""
-        heaviest = self.weights.max(axis=1, initial=0.0)
-        lightest = np.where(self.weights > 0, self.weights, np.inf).min(axis=1, initial=np.inf)
-        return np.asarray((lightest < heaviest) & (self.weights.min(axis=1, initial=0.0) >= 0))
 
-    def influences(self) -> tuple[Float, Float]:
-        """How far each unit moves the estimate, and per row the factor from their squares to its variance.
+def influences(residuals: Float, weights: Float, total: float, n: int) -> tuple[Float, float]:
+    """How far each unit moves an estimate, and the factor from the sum of their squares to its variance.
 
-        A unit that weighs much pulls the estimate towards itself, which hides its distance: where weights
-        differ, the influences are those of leaving out the unit (the jackknife).
-        """
-        n, uneven = self.n_units.astype(np.float64), self.is_uneven
-        divisors: Float = self.sums(self.weights)[:, None]
-        if uneven.any():
-            left = np.maximum(divisors - self.weights, 1e-12 * divisors)
-            divisors = np.where(uneven[:, None], left, divisors)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            factors: Float = np.where(uneven, (n - 1.0) / n, n / (n - 1.0))
-            return self.residuals / divisors, np.where(n > 1, factors, np.nan)
-
-    def small_sample_errors(self) -> Float:
-        """Standard errors that allow for units of unequal weight; those above where all weigh the same."""
-        errors, uneven = self.standard_errors(), self.is_uneven
-        if uneven.any():
-            influences, factors = self.take_rows(uneven).influences()
-            errors[uneven] = np.sqrt(self.sums(influences**2) * factors)
-        return errors
-
-    def degrees_of_freedom(self) -> Float:
-        """Those of `small_sample_errors`: Satterthwaite's for units whose variance grows with their weight.
-
-        They are n - 1 where all units weigh the same.
-        """
-        df: Float = self.n_units.astype(np.float64) - 1.0
-        uneven = self.is_uneven
-        if uneven.any():
-            weights = self.weights[uneven]
-            total = self.sums(weights)[:, None]
-            odds = weights / np.maximum(total - weights, 1e-12 * total)
-            squares = self.sums(odds**2)
-            # The covariance matrix of the influences has the odds on its diagonal and -odds_i * odds_j
-            # elsewhere. This is the square of its trace over the trace of its square.
-            elsewhere = np.maximum(squares**2 - self.sums(odds**4), 0.0)
-            df[uneven] = np.maximum(self.sums(odds) ** 2 / (squares + elsewhere), 1.0)
-        return df
-
-    def linearised(self, row: int = 0, *, plain: bool = False) -> Float:
-        """One value per unit present in this row: their mean is the estimate, their s / sqrt(n) its error.
-
-        The error is that of `standard_errors` if `plain`, as for a regression on the values, else that of
-        `small_sample_errors`.
-        """
-        present = self.weights[row] != 0
-        totals: Float = self.totals[row, present]
-        weights: Float = self.weights[row, present]
-        if np.all(weights == 1):
-            return totals
-        estimate = totals.sum() / weights.sum()
-        values: Float = estimate + (totals - estimate * weights) / weights.mean()
-        this = Units(self.keys[present], totals[None], weights[None])
-        error = float(this.standard_errors()[0])
-        if plain or not error > 0 or not this.is_uneven[0]:
-            return values
-        wider: Float = estimate + (values - estimate) * (float(this.small_sample_errors()[0]) / error)
-        return wider
+    `residuals` are total - estimate * weight of each unit. A unit that weighs much pulls the estimate towards
+    itself, which hides its distance: where weights w differ and W is their sum, the influences are those of
+    leaving out the unit (the jackknife), r / (W - w) and the factor (n - 1) / n; else r / W and n / (n - 1).
+    """
+    present = weights[weights != 0]
+    if n < 2 or np.ptp(present) == 0:
+        return residuals / total, n / (n - 1.0) if n > 1 else math.nan
+    return residuals / np.maximum(total - weights, 1e-12 * total), (n - 1.0) / n
 
 
 def collapse(

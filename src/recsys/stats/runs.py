@@ -30,6 +30,7 @@ from recsys.stats.inference_results import (
 )
 from recsys.stats.pairing import align
 from recsys.stats.resampling import collapse, has_spread, unit_keys
+from recsys.stats.samples import Sample, linearised
 from recsys.stats.variance_reduction import Adjustment
 
 
@@ -310,14 +311,14 @@ def compare_runs(
     complete: Bool = ~np.any(np.isnan(differences), axis=0)
     baseline_values = np.stack([aligned.tables[f"b{r}"][metric] for r in range(n_runs)])
     units = aligned.units(np.concatenate([differences, baseline_values]), complete)
-    values = np.stack([units.linearised(r, plain=adjustment is not None) for r in range(2 * n_runs)])
+    values = np.stack([linearised(units, r, plain=adjustment is not None) for r in range(2 * n_runs)])
     df: float | None = None
     if adjustment is not None:
         clusters = aligned.clusters
         users = aligned.ids[complete] if clusters is None else np.unique(clusters[complete])
         values = adjustment.values(values, users[units.weights[0] != 0])
     else:
-        df = float(units.degrees_of_freedom()[:n_runs].min())
+        df = min(Sample.row(units, r).df for r in range(n_runs))
     return seeds(values[:n_runs], baseline=values[n_runs:], users_df=df, confidence=confidence)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from recsys.kernels.exact_sums import exact_mean
 from recsys.records.arrays import Bool, Float, cached_property
-from recsys.stats.resampling import Units, has_spread
+from recsys.stats.resampling import Units, has_spread, influences
 
 # With fewer units that differ, a mean is not normal however many units there are.
 FEW = 20
@@ -97,9 +97,13 @@ class Sample:
     @staticmethod
     def row(units: Units, row: int = 0) -> Sample:
         """The sample of one row of units."""
-        weights = units.weights[row]
+        return Sample.of_totals(units.totals[row], units.weights[row])
+
+    @staticmethod
+    def of_totals(totals: Float, weights: Float, counts: Float | None = None) -> Sample:
+        """The sample of units whose totals are those of their weights."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            return Sample.of(units.totals[row] / weights, weights, units.counts)
+            return Sample.of(totals / weights, weights, counts)
 
     @staticmethod
     def of(given: Float | Sample, weights: Float | None = None, counts: Float | None = None) -> Sample:
@@ -193,32 +197,61 @@ class Sample:
         return Moments.about(self.mean, float(self.n), second, third, fourth)
 
     @cached_property
-    def _units(self) -> Units:
-        """The same as units of one estimate."""
-        assert self.weights is not None  # noqa: S101 - else there are simpler formulas
-        keys = np.zeros(len(self.values), dtype=np.uint64)
-        return Units(keys, self.totals[None], self.weights[None], self.counts)
-
-    @cached_property
     def deviation(self) -> float:
         """The standard deviation (n - 1) of units of equal weight."""
         return self.largest * math.sqrt(self.powers[0] / (self.n - 1)) if self.n > 1 else math.nan
 
     @cached_property
+    def is_uneven(self) -> bool:
+        """Whether units weigh more or less than each other; signed ones are the parts of a ratio."""
+        return self.weights is not None and bool((self.weights >= 0).all())
+
+    @cached_property
+    def weight(self) -> float:
+        """The weight of all units."""
+        return float(self.n if self.weights is None else (self.times * self.weights).sum())
+
+    @property
+    def _pulls(self) -> Float:
+        """How far each unit pulls the mean."""
+        return self.totals - self.mean * (1.0 if self.weights is None else self.weights)
+
+    @cached_property
     def error(self) -> float:
-        """The standard error of the mean, which allows for unequal weights; 0 if the values are the same."""
+        """The standard error of the mean; 0 if the values are the same.
+
+        Where weights differ it is that of the jackknife (see `influences`), else s / sqrt(n).
+        """
+        if self.n < 2 or not self.varies or self.weights is None or not self.is_uneven:
+            return self.plain_error
+        moved, factor = influences(self._pulls, self.weights, self.weight, self.n)
+        return math.sqrt(float((self.times * moved**2).sum()) * factor)
+
+    @cached_property
+    def plain_error(self) -> float:
+        """The standard error by the delta method, as for a ratio of two sums, whatever the units weigh."""
         if self.n < 2:
             return math.nan
         if not self.varies:
             return 0.0
-        if self.weights is not None:
-            return float(self._units.small_sample_errors()[0])
-        return self.deviation / math.sqrt(self.n)
+        if self.weights is None:
+            return self.deviation / math.sqrt(self.n)
+        squares = float((self.times * self._pulls**2).sum())
+        return math.sqrt(squares * self.n / (self.n - 1.0)) / abs(self.weight)
 
     @cached_property
     def df(self) -> float:
-        """The degrees of freedom of the standard error."""
-        return self.n - 1.0 if self.weights is None else float(self._units.degrees_of_freedom()[0])
+        """The degrees of freedom of the standard error: n - 1 where all units weigh the same.
+
+        Else those of Satterthwaite for units whose variance grows with their weight: the covariance matrix of
+        the influences has the odds w / (W - w) on its diagonal, and minus the product of two odds elsewhere;
+        this is the square of its trace over the trace of its square.
+        """
+        if self.weights is None or not self.is_uneven:
+            return self.n - 1.0
+        odds = self.weights / np.maximum(self.weight - self.weights, 1e-12 * self.weight)
+        trace, squares, fourths = (float((self.times * odds**power).sum()) for power in (1, 2, 4))
+        return max(trace**2 / (squares + max(squares**2 - fourths, 0.0)), 1.0)
 
     @cached_property
     def n_not_zero(self) -> int:
@@ -314,6 +347,22 @@ class Sample:
     def heights(self) -> dict[float, dict[float, float]]:
         """For each end of the range, how far out in the tail means lie, as far as `gaffke` looked."""
         return {}
+
+
+def linearised(units: Units, row: int = 0, *, plain: bool = False) -> Float:
+    """One value per unit present in a row: their mean is the estimate, their s / sqrt(n) its error.
+
+    The error is the `plain_error` of its sample if `plain`, as for a regression on the values, else `error`.
+    """
+    means, weights = units.means(row), units.weights[row]
+    weights = weights[weights != 0]
+    if np.all(weights == 1):
+        return means
+    sample = Sample(means, weights)
+    values: Float = sample.mean + (means - sample.mean) * weights / weights.mean()
+    if plain or not sample.plain_error > 0 or np.ptp(weights) == 0:
+        return values
+    return sample.mean + (values - sample.mean) * (sample.error / sample.plain_error)
 
 
 def count_differing(values: Float, common: float | None = None, counts: Float | None = None) -> int:

@@ -22,9 +22,9 @@ from recsys.kernels.exact_sums import exact_sum
 from recsys.records.arrays import Bool, ExactSums, Float, Histogram, Int, PerCase, Sums
 from recsys.records.facts import note
 from recsys.stats.inference_results import Estimate, SkewWarning, caution, t_interval
-from recsys.stats.intervals import Combination, units_interval
-from recsys.stats.mean_inference import Method
-from recsys.stats.resampling import Units, groups_of
+from recsys.stats.intervals import Combination
+from recsys.stats.mean_inference import Method, sample_interval
+from recsys.stats.resampling import groups_of
 from recsys.stats.samples import Sample
 
 N_GROUPS = 64
@@ -246,15 +246,12 @@ def interval_from(
         n, is_normal = int(sums.n_units.sum()), method == "normal"
         return _t_estimate(sums, value, n, slopes, centre, confidence=confidence, is_normal=is_normal)
     columns, counts = sums.units.rows.T, sums.units.counts.astype(np.float64)
-    keys = np.zeros(len(counts), dtype=np.uint64)
-    weights = columns[-1:] if "w" in sums.extremes else np.ones((1, len(counts)))
-    totals = sum((slope * columns[i : i + 1] for i, slope in enumerate(slopes.values())), 0.0 * weights)
-    units = Units(keys, totals + (value - centre) * weights, weights, counts)
-    if is_ratio:
-        ratio = Units(keys, columns[:1], columns[1:2], counts)
-        if Sample.row(ratio).n_rare is not None:
-            units = ratio
-    found = units_interval(units, method=method, confidence=confidence, bounds=bounds, noun=noun)
+    weights = columns[-1] if "w" in sums.extremes else np.ones(len(counts))
+    totals = sum((slope * column for slope, column in zip(slopes.values(), columns, strict=False)), 0.0)
+    sample = Sample.of_totals(totals + (value - centre) * weights, weights, counts)
+    if is_ratio and (ratio := Sample.of_totals(columns[0], columns[1], counts)).n_rare is not None:
+        sample = ratio
+    found = sample_interval(sample, method=method, confidence=confidence, bounds=bounds, noun=noun)
     return replace(found, value=value)
 
 

@@ -30,6 +30,7 @@ from recsys.records.facts import Note, note
 from recsys.stats.inference_results import Estimate, PopulationWarning, caution, t_interval
 from recsys.stats.pairing import Differences
 from recsys.stats.resampling import Units
+from recsys.stats.samples import linearised
 
 # Singular values below this share of the largest are rounding: the columns depend on each other.
 _RANK_TOLERANCE = 1e-10
@@ -467,7 +468,7 @@ class Adjustment:
         """Both sides of a row, adjusted; `present` marks the units they are made of."""
         calibration, notes = self._calibration(present)
         sides = differences.sides
-        unadjusted = np.stack([sides.linearised(row, plain=True) for row in range(2)])
+        unadjusted = np.stack([linearised(sides, row, plain=True) for row in range(2)])
         adjusted = calibration.values(unadjusted)
         differences_adjusted = adjusted[0] - adjusted[1]
         keys = sides.keys[sides.weights[0] != 0]
