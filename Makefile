@@ -77,7 +77,7 @@ browser:
 QUICK = $(addprefix tests/,conventions metrics/test_oracle.py metrics/test_published.py ranks inputs \
     kernels/test_match.py splits/test_strategies.py stats/test_paired_tests.py evaluation/test_engine.py \
     evaluation/test_results.py evaluation/test_bad_input.py comparison/test_gate.py comparison/test_compare.py \
-    analysis cli/test_command.py)
+    audits cli/test_command.py)
 quick: $(VENV)/.installed
 	HYPOTHESIS_PROFILE=quick $(BIN)/python -m pytest -q -n $(JOBS) -m "not slow and not shared" $(QUICK) $(ARGS)
 
@@ -177,7 +177,7 @@ docs: $(VENV)/.installed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # Whatever the tests compare with a stored text: a difference is a change of what users get, so read it.
-RESTATED = tests/stats/test_stored_numbers.py tests/analysis/test_audit.py tests/cli/test_transcripts.py \
+RESTATED = tests/stats/test_stored_numbers.py tests/audits/test_audit.py tests/cli/test_transcripts.py \
     tests/golden/page.py
 restate: $(VENV)/.installed
 	@for file in $(RESTATED); do echo "$$file"; PYTHONPATH=tests $(BIN)/python "$$file" || exit 1; done

@@ -37,9 +37,9 @@ from scipy import stats
 from scipy.special import ndtr
 
 import recsys
-from recsys.analysis.debias.policy_values import ESTIMATORS as POLICY_VALUES
-from recsys.analysis.debias.propensity_metrics import ESTIMATORS as OBSERVED
 from recsys.comparison.history import Night, ResultHistory
+from recsys.debias.policy_values import ESTIMATORS as POLICY_VALUES
+from recsys.debias.propensity_metrics import ESTIMATORS as OBSERVED
 from recsys.errors import InputError
 from recsys.metrics.registry import Request
 from recsys.report.decision import decide

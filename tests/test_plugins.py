@@ -20,8 +20,8 @@ PACKAGE = '''
 import click
 import numpy as np
 
-from recsys.analysis.audits import Finding
-from recsys.analysis.audits.check_registry import check
+from recsys.audits import Finding
+from recsys.audits.check_registry import check
 from recsys.cli.app import VERBS, Verb
 from recsys.evaluation.cautions import caution_rule
 from recsys.inputs.files.formats import Format, add_format

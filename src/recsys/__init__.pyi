@@ -2,8 +2,8 @@
 #     from recsys.MODULE import NAME as NAME    a function or a class
 #     from .ROOM import MODULE as MODULE        a module with a vocabulary of its own: `recsys.splits`
 
-from recsys.analysis.audits import Audit as Audit
-from recsys.analysis.audits import audit as audit
+from recsys.audits import Audit as Audit
+from recsys.audits import audit as audit
 from recsys.benching.bench import Bench as Bench
 from recsys.benching.bench import bench as bench
 from recsys.comparison.compare import Comparison as Comparison
@@ -50,8 +50,10 @@ from recsys.splits import split as split
 from recsys.stats.online_experiments import ab as ab
 
 from . import analysis as analysis
+from . import audits as audits
 from . import cf as cf
 from . import conventions as conventions
+from . import debias as debias
 from . import errors as errors
 from . import metrics as metrics
 from . import models as models
@@ -59,8 +61,6 @@ from . import report as report
 from . import spark as spark
 from . import splits as splits
 from . import stats as stats
-from .analysis import audits as audits
-from .analysis import debias as debias
 from .benching import studies as studies
 from .evaluation import adapters as adapters
 from .inputs import files as files

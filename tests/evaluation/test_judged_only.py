@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import recsys
 from evaluation.test_engine import EXAMPLES, ON_LISTS, WHOLE, assert_agrees, everything, settled
-from recsys.analysis.debias import evaluate as evaluate_unbiased
 from recsys.conventions.decisions import DECISIONS, Conventions
+from recsys.debias import evaluate as evaluate_unbiased
 from recsys.errors import ConventionError, InputError, TieWarning
 from worlds.lists import World, worlds
 

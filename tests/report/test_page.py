@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 
 import recsys
-from recsys.analysis.audits import Audit, Finding
+from recsys.audits import Audit, Finding
 from recsys.errors import FileError, InputError, MissingExtraError, UnknownNameError
 from recsys.report import example_users, report_html, section_numbers, write_report
 from recsys.report.decision import decide, price

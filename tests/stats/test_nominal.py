@@ -14,8 +14,8 @@ import pytest
 from scipy import stats
 
 import recsys
-from recsys.analysis.debias import policy_values, propensity_metrics
 from recsys.comparison.compare import CompareOptions
+from recsys.debias import policy_values, propensity_metrics
 from recsys.stats import Interval, comparison_table, intervals, multiple_comparisons, sampled, sequential
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"

@@ -18,7 +18,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from recsys.analysis.audits import Audit, Finding, audit
+from recsys.audits import Audit, Finding, audit
 from recsys.benching.bench_plan import (
     PARTS,
     BenchPlan,

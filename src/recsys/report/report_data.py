@@ -490,7 +490,7 @@ def findings_of(audit: Any) -> list[dict[str, Any]]:
         InputError: it is something else.
         UnknownNameError: a severity is not error, warning, note, info or ok.
     """
-    from recsys.analysis.audits.findings import Finding
+    from recsys.audits.findings import Finding
 
     if audit is None:
         return []

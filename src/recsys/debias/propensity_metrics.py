@@ -13,13 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from recsys.analysis.debias.propensities import (
-    YANG_POWER,
-    Debiased,
-    inverse_propensity_weights,
-    truth_propensities,
-)
 from recsys.conventions.decisions import AnyConventions, Conventions, relevant
+from recsys.debias.propensities import YANG_POWER, Debiased, inverse_propensity_weights, truth_propensities
 from recsys.errors import ConventionError, InputError, NotDefinedError
 from recsys.evaluation.run import load_ranking
 from recsys.inputs import read_interactions

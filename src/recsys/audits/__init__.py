@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from recsys.analysis.audits.check_registry import CHECKS, Check
-from recsys.analysis.audits.findings import SEVERITIES, Audit, Finding
-from recsys.analysis.audits.split_audit import audit
+from recsys.audits.check_registry import CHECKS, Check
+from recsys.audits.findings import SEVERITIES, Audit, Finding
+from recsys.audits.split_audit import audit
 
 __all__ = ["CHECKS", "SEVERITIES", "Audit", "Check", "Finding", "audit"]
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from recsys.analysis.audits.check_registry import CheckResult, check
-from recsys.analysis.audits.evidence import Evidence
-from recsys.analysis.audits.findings import Finding
+from recsys.audits.check_registry import CheckResult, check
+from recsys.audits.evidence import Evidence
+from recsys.audits.findings import Finding
 from recsys.errors import Phrase
 from recsys.evaluation.evaluate import recommend
 from recsys.records.arrays import Array, Float, Int, is_in, sorted_unique

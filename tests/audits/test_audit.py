@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 import recsys
 from recsys import splits
-from recsys.analysis.audits import CHECKS, Audit, Finding
-from recsys.analysis.audits.check_registry import check
+from recsys.audits import CHECKS, Audit, Finding
+from recsys.audits.check_registry import check
 from recsys.cli.app import cli
 from recsys.errors import CutoffError, InputError, UnknownNameError
 from recsys.inputs import read_lists

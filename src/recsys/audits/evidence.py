@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from recsys.analysis.audits.findings import Finding
+from recsys.audits.findings import Finding
 from recsys.conventions.decisions import Conventions
 from recsys.errors import FloatIdWarning, InputError, Phrase, RecsysError, RecsysWarning, hush
 from recsys.evaluation.run import load_ranking

@@ -10,7 +10,7 @@ import pytest
 
 import recsys
 from recsys import debias
-from recsys.analysis.debias.policy_values import ESTIMATORS
+from recsys.debias.policy_values import ESTIMATORS
 
 ACTIONS = np.arange(10)
 LOGGING = np.exp(-0.35 * ACTIONS) / np.exp(-0.35 * ACTIONS).sum()

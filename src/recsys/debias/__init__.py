@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from recsys.records.registry import lazy_names
 
 if TYPE_CHECKING:
-    from recsys.analysis.debias.policy_values import off_policy
-    from recsys.analysis.debias.propensities import (
+    from recsys.debias.policy_values import off_policy
+    from recsys.debias.propensities import (
         Debiased,
         Diagnostics,
         effective_sample_size,
         popularity_propensities,
     )
-    from recsys.analysis.debias.propensity_metrics import evaluate
+    from recsys.debias.propensity_metrics import evaluate
 
 __all__ = [
     "Debiased",

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from recsys.analysis.audits.check_registry import CheckResult, check
-from recsys.analysis.audits.evidence import Evidence
-from recsys.analysis.audits.findings import Finding
-from recsys.analysis.debias.propensities import YANG_POWER, inverse_propensity_weights, popularity_power
+from recsys.audits.check_registry import CheckResult, check
+from recsys.audits.evidence import Evidence
+from recsys.audits.findings import Finding
+from recsys.debias.propensities import YANG_POWER, inverse_propensity_weights, popularity_power
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.results import Evaluation
-from recsys.metrics.attributes import popular_head
 from recsys.metrics.registry import metric_set, set_requests
+from recsys.models.baselines import popular_head
 from recsys.ranks.sources import Factors, Scores
 from recsys.records.arrays import Bool, Float, Ids, Interactions
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from recsys.analysis.audits.check_registry import CheckResult, check
-from recsys.analysis.audits.evidence import Evidence, has_row
-from recsys.analysis.audits.findings import Finding
+from recsys.audits.check_registry import CheckResult, check
+from recsys.audits.evidence import Evidence, has_row
+from recsys.audits.findings import Finding
 from recsys.errors import Phrase
 from recsys.metrics.registry import set_requests
 from recsys.records.arrays import Bool, Int, is_in, sorted_unique

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import recsys
 from recsys import debias
-from recsys.analysis.debias.policy_values import ESTIMATORS
+from recsys.debias.policy_values import ESTIMATORS
 from recsys.errors import ColumnError, InputError, NotDefinedError, UnknownNameError
 from recsys.metrics import METRICS
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from recsys.analysis.audits.evidence import Evidence
-from recsys.analysis.audits.findings import Finding
+from recsys.audits.evidence import Evidence
+from recsys.audits.findings import Finding
 from recsys.errors import Phrase, check_choice
 from recsys.records.registry import Registry
 

@@ -14,12 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.analysis.debias.propensities import (
-    Debiased,
-    check_propensities,
-    clip_weights,
-    effective_sample_size,
-)
+from recsys.debias.propensities import Debiased, check_propensities, clip_weights, effective_sample_size
 from recsys.errors import ColumnError, InputError, UnknownNameError
 from recsys.inputs.frames import as_frame, encode_column
 from recsys.records.arrays import Array, Float, Ids

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from recsys.analysis.audits import bias, candidate_checks, identity, leakage  # noqa: F401 - their checks register
-from recsys.analysis.audits.check_registry import AREAS, CHECKS, NEEDS
-from recsys.analysis.audits.evidence import Evidence, gather_evidence
-from recsys.analysis.audits.findings import Audit, Finding
+from recsys.audits import bias, candidate_checks, identity, leakage  # noqa: F401 - their checks register
+from recsys.audits.check_registry import AREAS, CHECKS, NEEDS
+from recsys.audits.evidence import Evidence, gather_evidence
+from recsys.audits.findings import Audit, Finding
 from recsys.conventions.decisions import AnyConventions, Conventions
 from recsys.errors import CutoffError, InputError, RecsysError, RecsysWarning, hush
 from recsys.evaluation.run import load_ranking

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from recsys.analysis.audits.check_registry import CheckResult, check
-from recsys.analysis.audits.evidence import Evidence, RawTable, users_of_lists
-from recsys.analysis.audits.findings import Finding
+from recsys.audits.check_registry import CheckResult, check
+from recsys.audits.evidence import Evidence, RawTable, users_of_lists
+from recsys.audits.findings import Finding
 from recsys.errors import Phrase
 from recsys.ranks.sources import Factors
 from recsys.records.arrays import Ids
