@@ -137,18 +137,13 @@ def test_pieces_of_users_in_any_cut_and_order_add_up_to_all(partial, data):
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
     piece = rng.integers(0, n_pieces, len(names))[np.searchsorted(names, users)]
     pieces = [without_rows(take(partial, piece == number)) for number in rng.permutation(n_pieces)]
-    assert any(len(piece.sums[PLAIN].n_cases) for piece in pieces)
     merged = merge(pieces)
     if data.draw(st.booleans()) and len(pieces) > 2:  # sums of sums
         merged = merge([merge(pieces[:2]), merge(pieces[2:])])
     assert_same_summary(result(merged), result(partial))
     whole = without_rows(partial)
     for name, sums in merged.sums.items():
-        for moment in sums.moments:
-            one, other = sums.moments[moment], whole.sums[name].moments[moment]
-            assert [n << (64 + other.shift) for n in one.groups] == [
-                n << (64 + one.shift) for n in other.groups
-            ], moment
+        assert sums.totals == whole.sums[name].totals, name
 
 
 @settings(max_examples=EXAMPLES // 5)
@@ -347,8 +342,8 @@ def test_a_piece_crosses_processes_in_few_bytes():
     for piece in pieces:
         without_histograms = {n: replace(s, values=None, units=None) for n, s in piece.partial.sums.items()}
         sums_only = replace(piece, partial=replace(piece.partial, sums=without_histograms))
-        assert len(sums_only.to_bytes()) <= 32_000
-        assert len(pickle.dumps(sums_only.to_bytes())) <= 32_100
+        assert len(sums_only.to_bytes()) <= 1_000
+        assert len(pickle.dumps(sums_only.to_bytes())) <= 1_100
     sent = [PieceResult.from_bytes(piece.to_bytes()) for piece in pieces]
     one = result_of(join_pieces(pieces), evaluator.inputs, evaluator.conventions)
     other = result_of(join_pieces(sent[::-1]), evaluator.inputs, evaluator.conventions)

@@ -11,7 +11,7 @@ from recsys.errors import ConventionError, NoRowsError, RecsysError
 from recsys.records.arrays import PerCase
 from recsys.stats.aggregates import Aggregate
 from recsys.stats.inference_results import SmallSampleWarning, ZeroVarianceWarning
-from recsys.stats.sums import UserGroups
+from recsys.stats.sums import sums_of
 
 NAMES = ("median", "p90", "p2.5", "trimmed(0.1)", "trimmed(0.25)")
 
@@ -39,7 +39,7 @@ def test_it_is_the_definition_of_rows_and_of_histograms(name, n):
     expected = plain_aggregate(name, values.tolist())
     aggregate = Aggregate.of(name)
     assert aggregate(values) == expected
-    assert aggregate.value_from(UserGroups(rows_of(values)).sums_of(values)) == expected
+    assert aggregate.value_from(sums_of(rows_of(values), values)) == expected
 
 
 def test_a_share_counts_as_written():
@@ -57,7 +57,7 @@ def test_weights_count_like_repeated_cases():
         assert Aggregate.of(name)(values, weights) == Aggregate.of(name)(repeated)
     with pytest.raises(ConventionError, match="no form with case_weights"):
         Aggregate.of("trimmed(0.1)")(values, weights)
-    sums = UserGroups(rows_of(values, weights=weights)).sums_of(values)
+    sums = sums_of(rows_of(values, weights=weights), values)
     assert Aggregate.of("median").value_from(sums) == Aggregate.of("median")(repeated)
     with pytest.raises(ConventionError, match="no form with case_weights"):
         Aggregate.of("trimmed(0.1)").value_from(sums)
@@ -107,13 +107,13 @@ def test_a_histogram_gives_the_interval_of_the_rows(name):
     values = np.random.default_rng(5).integers(0, 9, 200) / 8.0
     aggregate = Aggregate.of(name)
     of_rows = aggregate.estimate(rows_of(values), values, 0.9)
-    of_sums = aggregate.estimate_from(UserGroups(rows_of(values)).sums_of(values), 0.9)
+    of_sums = aggregate.estimate_from(sums_of(rows_of(values), values), 0.9)
     assert of_rows.value == of_sums.value
     ends = (of_rows.interval.low, of_rows.interval.high, of_rows.standard_error)
     assert (of_sums.interval.low, of_sums.interval.high, of_sums.standard_error) == pytest.approx(ends)
     clustered = rows_of(values, clusters=np.arange(200) // 2)
     with pytest.raises(NoRowsError):
-        aggregate.estimate_from(UserGroups(clustered).sums_of(values), 0.9)
+        aggregate.estimate_from(sums_of(clustered, values), 0.9)
 
 
 @pytest.mark.parametrize(("name", "truth"), [("median", 0.0), ("p90", 1.4328), ("trimmed(0.1)", 0.0)])

@@ -13,10 +13,7 @@ from recsys.records.arrays import PerCase, Sums
 from recsys.stats import sums as module
 from recsys.stats.inference_results import SkewWarning
 from recsys.stats.intervals import mean_interval
-from recsys.stats.resampling import groups_of
 from recsys.stats.sums import (
-    N_GROUPS,
-    UserGroups,
     add_histograms,
     add_sums,
     case_histogram,
@@ -38,7 +35,7 @@ def sums_of(
     values: np.ndarray, terms=None, only=None, *, whole_users: bool = True, **known: np.ndarray
 ) -> Sums:
     rows = PerCase(np.arange(len(values)), {"x": values}, **known)
-    return UserGroups(rows, whole_users=whole_users).sums_of(values, terms, only)
+    return module.sums_of(rows, values, terms, only, whole_users=whole_users)
 
 
 def without_histogram(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,18 +79,15 @@ def test_histograms_add_up():
     )
 
 
-def test_sums_are_kept_by_group_of_users():
+def test_sums_are_exact_and_of_the_cases_with_a_value():
     values = np.array([0.5, 0.25, math.nan, 1.0, 0.125])
     found = sums_of(values)
-    group = groups_of(np.arange(5), N_GROUPS)
-    assert found.n_cases.tolist() == np.bincount(group[[0, 1, 3, 4]], minlength=64).tolist()
-    assert found.n_units.tolist() == found.n_cases.tolist()
-    assert sum(found.moments["x"].groups) / 2 ** found.moments["x"].shift == 1.875
-    assert sum(found.moments["xx"].groups) / 2 ** found.moments["xx"].shift == np.nansum(values**2)
+    assert (found.n_cases, found.n_units) == (4, 4)
+    assert found.totals == {"x": (15, 8), "xx": np.nansum(values**2).item().as_integer_ratio()}
     assert found.extremes == {"x": (0.125, 1.0)}
     assert mean_from(found) == 1.875 / 4
     part = sums_of(values, only=np.array([True, False, True, True, False]))
-    assert (mean_from(part), part.n_cases.sum()) == (0.75, 2)
+    assert (mean_from(part), part.n_cases) == (0.75, 2)
     assert math.isnan(mean_from(sums_of(np.full(3, math.nan))))
 
 
@@ -102,15 +96,15 @@ def test_weights_and_users_make_units():
     found = sums_of(values, weights=weights)
     assert mean_from(found) == (0.5 * 2 + 1.0) / 8
     assert found.extremes == {"x": (0.0, 1.0), "w": (1.0, 5.0)}
-    assert found.n_units.sum() == 3
-    assert found.n_cases.sum() == 4
+    assert found.n_units == 3
+    assert found.n_cases == 4
     users = np.array([7, 7, 8, 8])
     found = sums_of(values, clusters=users)
     assert mean_from(found) == 1.75 / 4
     assert found.units.rows.tolist() == [[0.75, 2.0], [1.0, 2.0]]
-    assert found.n_units.sum() == 2
+    assert found.n_units == 2
     assert sums_of(values, clusters=users, whole_users=False).n_units is None
-    assert sums_of(values, whole_users=False).n_units.sum() == 4
+    assert sums_of(values, whole_users=False).n_units == 4
     cancelled = sums_of(np.array([0.1, 0.2, -0.3, 0.5]), clusters=np.array([1, 1, 1, 2]))
     assert cancelled.units.rows[0].tolist() == [0.0, 3.0]
 
@@ -134,12 +128,11 @@ def test_parts_add_up_to_the_whole():
             for s in (slice(15), slice(15, 40))
         ]
         parts = [
-            UserGroups(row).sums_of(values[s])
-            for row, s in zip(rows, (slice(15), slice(15, 40)), strict=True)
+            module.sums_of(row, values[s]) for row, s in zip(rows, (slice(15), slice(15, 40)), strict=True)
         ]
         whole, added = sums_of(values, **known), add_sums(parts)
         assert mean_from(added) == mean_from(whole)
-        assert added.n_cases.tolist() == whole.n_cases.tolist()
+        assert added.n_cases == whole.n_cases
         assert added.extremes == whole.extremes
         assert interval_from(added) == interval_from(whole)
         assert quantiles_from(added, [0.1, 0.5]) == quantiles_from(whole, [0.1, 0.5])
@@ -154,7 +147,7 @@ def test_sums_of_parts_with_and_without_histograms(monkeypatch):
     whole_rows = mean_interval(values)
     first = sums_of(values[:400])
     without_histogram(monkeypatch)
-    second = UserGroups(PerCase(np.arange(400, 900), {})).sums_of(values[400:])
+    second = module.sums_of(PerCase(np.arange(400, 900), {}), values[400:])
     both = add_sums([first, second])
     found = interval_from(both)
     assert both.units is None

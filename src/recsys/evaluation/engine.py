@@ -365,7 +365,7 @@ def combines(metric: Metric, rules: Conventions) -> bool:
 def is_aggregated(partial: Partial, request: Request) -> bool:
     """Return whether the number is an aggregate of the values per case other than their mean."""
     name = str(request)
-    combined = name in partial.terms or (name in partial.sums and "y" in partial.sums[name].moments)
+    combined = name in partial.terms or (name in partial.sums and "y" in partial.sums[name].totals)
     return request.aggregate is not None and request.summary is request.aggregate and not combined
 
 
@@ -378,7 +378,7 @@ def _value_from_sums(partial: Partial, request: Request) -> float:
         aggregate: Any = request.aggregate
         return float(aggregate.value_from(sums))
     mean = mean_from(sums)
-    if "y" in sums.moments and sums.n_cases.any():
+    if "y" in sums.totals and sums.n_cases:
         return request.metric.combine(mean, mean_from(sums, "y"), **request.own_params)
     return mean
 
@@ -428,13 +428,19 @@ def without_rows(partial: Partial, *, whole_users: bool = True) -> Partial:
 
     `whole_users`: whether no other part has cases of the same users.
     """
-    from recsys.stats.sums import UserGroups
+    from recsys.stats.sums import sums_of
 
-    def sums_of(part: Partial, groups: UserGroups, only: Bool | None = None) -> dict[str, Sums]:
-        columns = part.rows.columns
-        return {name: groups.sums_of(c, part.terms.get(name), only) for name, c in columns.items()}
+    rows = partial.rows
+    if rows.clusters is not None:  # numbers are found faster than names, column by column
+        rows = replace(rows, clusters=np.unique(rows.clusters, return_inverse=True)[1])
 
-    groups, strata = UserGroups(partial.rows, whole_users=whole_users), {}
+    def summed(only: Bool | None = None) -> dict[str, Sums]:
+        return {
+            name: sums_of(rows, column, partial.terms.get(name), only, whole_users=whole_users)
+            for name, column in rows.columns.items()
+        }
+
+    strata = {}
     for label, stratum in partial.strata.items():
         part = stratum.partial
         if stratum.of == "item":
@@ -444,9 +450,9 @@ def without_rows(partial: Partial, *, whole_users: bool = True) -> Partial:
         else:
             inside, in_group = np.zeros(len(partial.rows), dtype=bool), len(part.rows)
             inside[Ids(partial.rows.ids).code_of(part.rows.ids)] = True
-            part = replace(part, per_case=None, sums=sums_of(partial, groups, inside))
+            part = replace(part, per_case=None, sums=summed(inside))
         strata[label] = Stratum(stratum.of, replace(part, counts={**part.counts, "in_group": in_group}))
-    return replace(partial, per_case=None, terms={}, strata=strata, sums=sums_of(partial, groups))
+    return replace(partial, per_case=None, terms={}, strata=strata, sums=summed())
 
 
 def _mean(values: Float, weights: Float | None, *, within: tuple[float, float] | None = None) -> float:

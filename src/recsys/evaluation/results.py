@@ -689,7 +689,7 @@ class Evaluation(Reported, Mapping[str, float]):
             return int(self._exposure_of(self._request(name), part).cases.sum()) if part.exposure else 0
         sums = (self.partial if stratum is None else stratum.partial).sums
         if sums:
-            return int(sums[name].n_cases.sum())
+            return sums[name].n_cases
         inside = ~np.isnan(self.per_case.columns[name])
         if stratum is not None and stratum.of == "item":
             inside = ~np.isnan(stratum.partial.rows.columns[name])

@@ -233,9 +233,9 @@ def _is_counted(sums: Sums, aggregate: Any, method: Method) -> bool:
 def _estimate_from_sums(sums: Sums, request: Request, *, confidence: float, **options: Any) -> Estimate:
     from recsys.stats.sums import interval_from
 
-    if not sums.n_cases.any():
+    if not sums.n_cases:
         return _undefined(confidence, options["method"])
-    combine = request.metric.combine if "y" in sums.moments else None
+    combine = request.metric.combine if "y" in sums.totals else None
     return interval_from(
         sums,
         None if combine is None else lambda a, b: combine(a, b, **request.own_params),

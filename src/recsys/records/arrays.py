@@ -490,14 +490,6 @@ class PerCase:
 
 
 @dataclass(frozen=True, eq=False)
-class ExactSums:
-    """A sum without rounding for each of 64 groups of users, as a whole number of 2^-shift."""
-
-    groups: tuple[int, ...]
-    shift: int
-
-
-@dataclass(frozen=True, eq=False)
 class Histogram:
     """The distinct rows of some columns, in ascending order, and how often each occurs."""
 
@@ -511,17 +503,18 @@ class Sums:
 
     A unit is a case, or all cases of a user. Its `x` is its value times its weight (of a metric that is made
     of two terms: the first one), `y` the second term times its weight, `w` its weight; `y` is left out where
-    there are no terms, `w` where every unit weighs 1. `moments` has the sums of them and of their products,
-    such as "xy", by group of users; `extremes` the least and the greatest of each.
+    there are no terms, `w` where every unit weighs 1. `totals` has the sums of them and of their products,
+    such as "xy", without rounding, as numerator and denominator; `extremes` the least and the greatest of
+    each.
 
     `units` is the histogram of x, y and w, None beyond 2^16 distinct rows. `values` is that of the value per
     case, with its weight if there are weights, where a unit is more than a value. `n_units` counts those that
     weigh something; it is None where the cases of a user may be in several pieces.
     """
 
-    n_cases: Int
-    n_units: Int | None
-    moments: Mapping[str, ExactSums]
+    n_cases: int
+    n_units: int | None
+    totals: Mapping[str, tuple[int, int]]
     extremes: Mapping[str, tuple[float, float]]
     values: Histogram | None
     units: Histogram | None

@@ -1,10 +1,10 @@
 """Sums: what pieces of users add up to, so that means, intervals and quantiles need no rows.
 
-Sums and products of two are exact, by 64 groups of users, so that pieces add up to the same bits in any order
-and cut. The histogram of the values has everything else: it is small, because a metric of the first 10 places
-has few distinct values. Beyond 65,536 of them (grades, long lists, weights) the values per user are read,
-8 bytes for each and 8 for its weight; where they were not kept, the sums give the interval of t, and what
-only the values know is refused.
+Sums and products of two are exact, so that pieces add up to the same bits in any order and cut. The histogram
+of the values has everything else: it is small, because a metric of the first 10 places has few distinct
+values. Beyond 65,536 of them (grades, long lists, weights) the values per user are read, 8 bytes for each and
+8 for its weight; where they were not kept, the sums give the interval of t, and what only the values know is
+refused.
 """
 
 from __future__ import annotations
@@ -14,20 +14,19 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from recsys.errors import MergeError, NoRowsError
 from recsys.kernels.exact_sums import exact_sum
-from recsys.records.arrays import Bool, ExactSums, Float, Histogram, Int, PerCase, Sums
+from recsys.records.arrays import Array, Bool, Float, Histogram, PerCase, Sums
 from recsys.records.facts import note
 from recsys.stats.inference_results import Estimate, SkewWarning, caution, t_interval
 from recsys.stats.intervals import Combination
 from recsys.stats.mean_inference import Method, sample_interval
-from recsys.stats.resampling import groups_of
 from recsys.stats.samples import Sample
 
-N_GROUPS = 64
 _MOST_DISTINCT = 1 << 16
 # Where no unit weighs more than this share of all, its weight moves an error by no more than that share.
 _LARGEST_SHARE = 1e-3
@@ -35,87 +34,66 @@ _LARGEST_SHARE = 1e-3
 _SMALL_SHARE_OF_SQUARES = 0.1
 
 
-class UserGroups:
-    """The cases of some rows in the order of 64 groups of users, found once for all their columns."""
+def sums_of(
+    rows: PerCase,
+    values: Float,
+    terms: tuple[Float, Float] | None = None,
+    only: Bool | None = None,
+    *,
+    whole_users: bool = True,
+) -> Sums:
+    """The sums of one column of some rows, whose NaNs are in no mean.
 
-    def __init__(self, rows: PerCase, *, whole_users: bool = True) -> None:
-        users = rows.ids if rows.clusters is None else rows.clusters
-        self.group = groups_of(users, N_GROUPS)
-        self.order = np.argsort(self.group.astype(np.uint8), kind="stable")
-        self.weights = rows.weights
-        self._last: tuple[Bool, Int] | None = None
-        self.user: Int | None = None
-        if rows.clusters is not None:
-            self.user = np.unique(rows.clusters, return_inverse=True)[1]
-        self.whole_users = whole_users
-
-    def sums_of(
-        self, values: Float, terms: tuple[Float, Float] | None = None, only: Bool | None = None
-    ) -> Sums:
-        """The sums of one column, whose NaNs are in no mean; `terms` are those that are averaged first."""
-        inside = ~np.isnan(values) if only is None else only & ~np.isnan(values)
-        if self._last is None or not np.array_equal(
-            inside, self._last[0]
-        ):  # most columns have the same cases
-            self._last = inside, self.order[inside[self.order]]
-        at = self._last[1]
-        group, value = self.group[at], values[at]
-        weight = None if self.weights is None else self.weights[at]
-        columns = dict(zip("xy", (value,) if terms is None else (t[at] for t in terms), strict=False))
-        if weight is not None:
-            columns = {name: column * weight for name, column in columns.items()} | {"w": weight}
-        n_cases = np.bincount(group, minlength=N_GROUPS)
-        moments = {name: _sums_by_group(column, n_cases) for name, column in columns.items()}
-        values_and_weights = [value] if weight is None else [value, weight]
-        if self.user is not None:
-            columns, group = _units_of_users(columns, self.user[at], group)
-            moments.setdefault("w", _sums_by_group(np.ones(len(value)), n_cases))
-        sizes = n_units = np.bincount(group, minlength=N_GROUPS)
-        if "w" in columns:
-            n_units = np.bincount(group[columns["w"] > 0], minlength=N_GROUPS)
-        for a, b in itertools.combinations_with_replacement(columns, 2):
-            moments[a + b] = _sums_by_group(columns[a] * columns[b], sizes)
-        extremes = {}
-        for name, column in columns.items():
-            present = column[column > 0] if name == "w" else column
-            extremes[name] = float(present.min(initial=math.inf)), float(present.max(initial=-math.inf))
-        return Sums(
-            n_cases,
-            n_units if self.whole_users or self.user is None else None,
-            moments,
-            extremes,
-            histogram_of(values_and_weights) if len(columns) > 1 else None,
-            histogram_of([*columns.values()]),
-        )
+    Args:
+        rows: whose weights and clusters are those of the values.
+        values: the column.
+        terms: those that are averaged first.
+        only: which of the cases.
+        whole_users: whether no other part has cases of the same users.
+    """
+    inside = ~np.isnan(values) if only is None else only & ~np.isnan(values)
+    at: Any = slice(None) if inside.all() else inside
+    value = values[at]
+    weight, user = (None if one is None else one[at] for one in (rows.weights, rows.clusters))
+    columns = dict(zip("xy", (value,) if terms is None else (t[at] for t in terms), strict=False))
+    values_and_weights = [value]
+    if weight is not None:
+        columns = {name: column * weight for name, column in columns.items()} | {"w": weight}
+        values_and_weights.append(weight)
+    totals = {name: exact_sum(column) for name, column in columns.items()}
+    if user is not None:
+        columns = _units_of_users(columns, user)
+        totals.setdefault("w", Fraction(len(value)))
+    for a, b in itertools.combinations_with_replacement(columns, 2):
+        totals[a + b] = exact_sum(columns[a] * columns[b])
+    extremes = {}
+    for name, column in columns.items():
+        present = column[column > 0] if name == "w" else column
+        extremes[name] = float(present.min(initial=math.inf)), float(present.max(initial=-math.inf))
+    n_units = int(np.count_nonzero(columns["w"] > 0)) if "w" in columns else len(value)
+    return Sums(
+        len(value),
+        n_units if whole_users or user is None else None,
+        {name: total.as_integer_ratio() for name, total in totals.items()},
+        extremes,
+        histogram_of(values_and_weights) if len(columns) > 1 else None,
+        histogram_of([*columns.values()]),
+    )
 
 
-def _units_of_users(columns: Mapping[str, Float], user: Int, group: Int) -> tuple[dict[str, Float], Int]:
-    """The columns added up by user, with the number of cases as weight if there is none, and their groups."""
-    _, first, code = np.unique(user, return_index=True, return_inverse=True)
-    order = np.argsort(group[first], kind="stable")  # users in the order of their groups
+def _units_of_users(columns: Mapping[str, Float], users: Array) -> dict[str, Float]:
+    """The columns added up by user, with the number of cases as weight if there is none."""
+    distinct, code = np.unique(users, return_inverse=True)
 
     def total(column: Float) -> Float:
-        sums = np.bincount(code, weights=column, minlength=len(first))
+        sums = np.bincount(code, weights=column, minlength=len(distinct)).astype(np.float64)
         # Cases of a user that cancel exactly must not leave a rounding error that looks like a difference.
-        sums[np.abs(sums) <= 1e-12 * np.bincount(code, weights=np.abs(column), minlength=len(first))] = 0.0
-        return np.asarray(sums[order], dtype=np.float64)  # of no cases, bincount makes whole numbers
+        sums[np.abs(sums) <= 1e-12 * np.bincount(code, np.abs(column), len(distinct))] = 0.0
+        return sums
 
     units = {name: total(column) for name, column in columns.items()}
-    units.setdefault("w", total(np.ones(len(user))))
-    return units, group[first][order]
-
-
-def _sums_by_group(column: Float, sizes: Int) -> ExactSums:
-    """The exact sums of consecutive runs of these sizes."""
-    ends = np.cumsum(sizes).tolist()
-    largest = float(np.abs(column).max(initial=0.0))
-    sums = [
-        exact_sum(column[start:end], within=largest) for start, end in zip([0, *ends[:-1]], ends, strict=True)
-    ]
-    shift = max(part.denominator.bit_length() for part in sums) - 1
-    return ExactSums(
-        tuple(part.numerator << (shift + 1 - part.denominator.bit_length()) for part in sums), shift
-    )
+    units.setdefault("w", total(np.ones(len(users))))
+    return units
 
 
 def histogram_of(columns: Sequence[Float], most: int = _MOST_DISTINCT) -> Histogram | None:
@@ -154,22 +132,19 @@ def add_sums(parts: Sequence[Sums]) -> Sums:
     """The sums over the cases of all parts."""
     first = parts[0]
     for part in parts[1:]:
-        if part.moments.keys() != first.moments.keys():
+        if part.totals.keys() != first.totals.keys():
             raise MergeError(
                 "some parts have weights, clusters or terms that others lack.",
                 hint="Evaluate every part with the same options.",
             )
     n_units = [part.n_units for part in parts if part.n_units is not None]
-    moments = {}
-    for name in first.moments:
-        exact = [part.moments[name] for part in parts]
-        shift = max(one.shift for one in exact)
-        shifted = ([number << (shift - one.shift) for number in one.groups] for one in exact)
-        moments[name] = ExactSums(tuple(map(sum, zip(*shifted, strict=True))), shift)
     return Sums(
-        np.sum([part.n_cases for part in parts], axis=0),
-        np.sum(n_units, axis=0) if len(n_units) == len(parts) else None,
-        moments,
+        sum(part.n_cases for part in parts),
+        sum(n_units) if len(n_units) == len(parts) else None,
+        {
+            name: sum((Fraction(*part.totals[name]) for part in parts), Fraction(0)).as_integer_ratio()
+            for name in first.totals
+        },
         {
             name: (
                 min(part.extremes[name][0] for part in parts),
@@ -184,12 +159,9 @@ def add_sums(parts: Sequence[Sums]) -> Sums:
 
 def _total(sums: Sums, name: str) -> Fraction:
     """An exact sum over all users; the number of units for the weight of units that weigh 1."""
-    if name in sums.moments:
-        found = sums.moments[name]
-        return Fraction(sum(found.groups), 1 << found.shift)
-    if set(name) != {"w"}:
-        return _total(sums, name.replace("w", ""))
-    return Fraction(int(sums.n_cases.sum()))
+    if name in sums.totals:
+        return Fraction(*sums.totals[name])
+    return _total(sums, name.replace("w", "")) if set(name) != {"w"} else Fraction(sums.n_cases)
 
 
 def mean_from(sums: Sums, name: str = "x") -> float:
@@ -243,8 +215,10 @@ def interval_from(
         value, slopes = combination.value, dict(zip("xy", combination.slopes, strict=True))
         centre = sum(slope * mean for slope, mean in zip(slopes.values(), combination.means, strict=True))
     if sums.units is None:
-        n, is_normal = int(sums.n_units.sum()), method == "normal"
-        return _t_estimate(sums, value, n, slopes, centre, confidence=confidence, is_normal=is_normal)
+        is_normal = method == "normal"
+        return _t_estimate(
+            sums, value, sums.n_units, slopes, centre, confidence=confidence, is_normal=is_normal
+        )
     columns, counts = sums.units.rows.T, sums.units.counts.astype(np.float64)
     weights = columns[-1] if "w" in sums.extremes else np.ones(len(counts))
     totals = sum((slope * column for slope, column in zip(slopes.values(), columns, strict=False)), 0.0)
