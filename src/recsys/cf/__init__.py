@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from recsys.records.registry import lazy_names
 
 if TYPE_CHECKING:
-    from recsys.cf import evaluation, metrics
+    from recsys.cf import evaluation as evaluation
+    from recsys.cf import metrics as metrics
 
-__all__ = ["evaluation", "metrics"]
-__getattr__, __dir__ = lazy_names(__name__, {}, rooms=("evaluation", "metrics"))
+__getattr__, __dir__, __all__ = lazy_names(__name__)

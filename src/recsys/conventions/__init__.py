@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from recsys.records.registry import lazy_names
 
 if TYPE_CHECKING:
-    from recsys.conventions.decisions import DECISIONS, AnyConventions, Conventions
-    from recsys.conventions.presets import PRESETS, Preset, preset
+    from recsys.conventions.decisions import DECISIONS as DECISIONS
+    from recsys.conventions.decisions import AnyConventions as AnyConventions
+    from recsys.conventions.decisions import Conventions as Conventions
+    from recsys.conventions.presets import PRESETS as PRESETS
+    from recsys.conventions.presets import Preset as Preset
+    from recsys.conventions.presets import preset as preset
 
-__all__ = ["DECISIONS", "PRESETS", "AnyConventions", "Conventions", "Preset", "preset"]
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {"decisions": ("DECISIONS", "AnyConventions", "Conventions"), "presets": ("PRESETS", "Preset", "preset")},
-)
+__getattr__, __dir__, __all__ = lazy_names(__name__)

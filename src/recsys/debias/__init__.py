@@ -12,28 +12,11 @@ from typing import TYPE_CHECKING
 from recsys.records.registry import lazy_names
 
 if TYPE_CHECKING:
-    from recsys.debias.policy_values import off_policy
-    from recsys.debias.propensities import (
-        Debiased,
-        Diagnostics,
-        effective_sample_size,
-        popularity_propensities,
-    )
-    from recsys.debias.propensity_metrics import evaluate
+    from recsys.debias.policy_values import off_policy as off_policy
+    from recsys.debias.propensities import Debiased as Debiased
+    from recsys.debias.propensities import Diagnostics as Diagnostics
+    from recsys.debias.propensities import effective_sample_size as effective_sample_size
+    from recsys.debias.propensities import popularity_propensities as popularity_propensities
+    from recsys.debias.propensity_metrics import evaluate as evaluate
 
-__all__ = [
-    "Debiased",
-    "Diagnostics",
-    "effective_sample_size",
-    "evaluate",
-    "off_policy",
-    "popularity_propensities",
-]
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "policy_values": ("off_policy",),
-        "propensities": ("Debiased", "Diagnostics", "effective_sample_size", "popularity_propensities"),
-        "propensity_metrics": ("evaluate",),
-    },
-)
+__getattr__, __dir__, __all__ = lazy_names(__name__)

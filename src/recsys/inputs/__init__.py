@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from recsys.inputs.containers import read_interactions, read_lists
 from recsys.records.registry import lazy_names
 
 if TYPE_CHECKING:
-    from recsys.inputs.files import read_file
+    from recsys.inputs.containers import read_interactions as read_interactions
+    from recsys.inputs.containers import read_lists as read_lists
+    from recsys.inputs.files import read_file as read_file
 
-__all__ = ["read_file", "read_interactions", "read_lists"]
-__getattr__, _ = lazy_names(__name__, {"files": ("read_file",)})
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = lazy_names(__name__)

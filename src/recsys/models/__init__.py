@@ -11,44 +11,28 @@ from typing import TYPE_CHECKING
 from recsys.records.registry import lazy_names
 
 if TYPE_CHECKING:
-    from recsys.models.implicit_feedback import FactorModel, Pairs, als, bpr
-    from recsys.models.model_files import describe_model, load_model, save_model
-    from recsys.models.networks import GMF, MF, MLP, BiasedMF, NeuMF, load_network, network
-    from recsys.models.trainable import TRAINABLE, Trainable, Trial, Tuned, train_model, tune
-    from recsys.models.training import Epoch, History, train
+    from recsys.models.implicit_feedback import FactorModel as FactorModel
+    from recsys.models.implicit_feedback import Pairs as Pairs
+    from recsys.models.implicit_feedback import als as als
+    from recsys.models.implicit_feedback import bpr as bpr
+    from recsys.models.model_files import describe_model as describe_model
+    from recsys.models.model_files import load_model as load_model
+    from recsys.models.model_files import save_model as save_model
+    from recsys.models.networks import GMF as GMF
+    from recsys.models.networks import MF as MF
+    from recsys.models.networks import MLP as MLP
+    from recsys.models.networks import BiasedMF as BiasedMF
+    from recsys.models.networks import NeuMF as NeuMF
+    from recsys.models.networks import load_network as load_network
+    from recsys.models.networks import network as network
+    from recsys.models.trainable import TRAINABLE as TRAINABLE
+    from recsys.models.trainable import Trainable as Trainable
+    from recsys.models.trainable import Trial as Trial
+    from recsys.models.trainable import Tuned as Tuned
+    from recsys.models.trainable import train_model as train_model
+    from recsys.models.trainable import tune as tune
+    from recsys.models.training import Epoch as Epoch
+    from recsys.models.training import History as History
+    from recsys.models.training import train as train
 
-__all__ = [
-    "GMF",
-    "MF",
-    "MLP",
-    "TRAINABLE",
-    "BiasedMF",
-    "Epoch",
-    "FactorModel",
-    "History",
-    "NeuMF",
-    "Pairs",
-    "Trainable",
-    "Trial",
-    "Tuned",
-    "als",
-    "bpr",
-    "describe_model",
-    "load_model",
-    "load_network",
-    "network",
-    "save_model",
-    "train",
-    "train_model",
-    "tune",
-]
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "implicit_feedback": ("FactorModel", "Pairs", "als", "bpr"),
-        "model_files": ("describe_model", "load_model", "save_model"),
-        "networks": ("GMF", "MF", "MLP", "BiasedMF", "NeuMF", "load_network", "network"),
-        "trainable": ("TRAINABLE", "Trainable", "Trial", "Tuned", "train_model", "tune"),
-        "training": ("Epoch", "History", "train"),
-    },
-)
+__getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+import sys
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any, ClassVar, TypeVar
 
@@ -76,26 +78,20 @@ class Registry(dict[str, _T]):
         return self[name]
 
 
-def lazy_names(
-    package: str, modules: Mapping[str, Sequence[str]], rooms: Sequence[str] = ()
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` of a package whose names are imported when they are first used.
+def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return `__getattr__`, `__dir__` and `__all__` of a package whose names are imported on first use.
 
-    Args:
-        package: its `__name__`.
-        modules: {module of the package: the names it defines}.
-        rooms: modules that are public themselves.
+    Its names are those that it imports for type checkers, below `if TYPE_CHECKING:`, `NAME as NAME`.
     """
-    homes = {name: f"{package}.{module}" for module, names in modules.items() for name in names}
+    spec: Any = sys.modules[package].__spec__
+    source = spec.loader.get_data(spec.origin).decode()
+    rows = re.findall(r"^    from (\S+) import (?:\(\s+)?(\w+) as ", source, re.MULTILINE)
+    homes = {name: home for home, name in rows}
 
     def __getattr__(name: str) -> Any:  # noqa: N807 - it becomes the package's own
-        if name in rooms:
-            return import_module(f"{package}.{name}")
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(homes[name]), name)
+        home = homes[name]
+        return import_module(f"{home}.{name}") if home == package else getattr(import_module(home), name)
 
-    def __dir__() -> list[str]:  # noqa: N807
-        return sorted([*homes, *rooms])
-
-    return __getattr__, __dir__
+    return __getattr__, lambda: sorted(homes), list(homes)

@@ -10,31 +10,15 @@ from typing import TYPE_CHECKING
 from recsys.records.registry import lazy_names
 
 if TYPE_CHECKING:
-    from recsys.report import charts, figures
-    from recsys.report.board import watch_board, write_board
-    from recsys.report.charts import Chart
-    from recsys.report.methods import Methods, methods_paragraph
-    from recsys.report.page import report_html, write, write_report
+    from recsys.report import charts as charts
+    from recsys.report import figures as figures
+    from recsys.report.board import watch_board as watch_board
+    from recsys.report.board import write_board as write_board
+    from recsys.report.charts import Chart as Chart
+    from recsys.report.methods import Methods as Methods
+    from recsys.report.methods import methods_paragraph as methods_paragraph
+    from recsys.report.page import report_html as report_html
+    from recsys.report.page import write as write
+    from recsys.report.page import write_report as write_report
 
-__all__ = [
-    "Chart",
-    "Methods",
-    "charts",
-    "figures",
-    "methods_paragraph",
-    "report_html",
-    "watch_board",
-    "write",
-    "write_board",
-    "write_report",
-]
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "board": ("watch_board", "write_board"),
-        "charts": ("Chart",),
-        "methods": ("Methods", "methods_paragraph"),
-        "page": ("report_html", "write", "write_report"),
-    },
-    rooms=("charts", "figures"),
-)
+__getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -6,70 +6,89 @@ functions that need it.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from recsys.records.registry import lazy_names
 
-_MODULES = {
-    "comparison_table": ("ComparisonTable", "Options", "Row"),
-    "effects": (
-        "Effect",
-        "cliffs_delta",
-        "d_z",
-        "glass_delta",
-        "hedges_g",
-        "label_of",
-        "minimal_effect",
-        "pooled_d",
-        "power",
-        "rank_biserial",
-        "users_needed",
-    ),
-    "group_jackknife": (
-        "Jackknife",
-        "catalogue_difference",
-        "catalogue_interval",
-        "catalogue_jackknife",
-        "coverage_interval",
-        "coverage_jackknife",
-        "jackknife",
-    ),
-    "inference_results": (
-        "Estimate",
-        "Interval",
-        "PopulationWarning",
-        "RankTestWarning",
-        "SampleRatioWarning",
-        "SkewWarning",
-        "SmallSampleWarning",
-        "StatisticsWarning",
-        "StoppedWarning",
-        "TestResult",
-        "UnpairedWarning",
-        "ZeroVarianceWarning",
-    ),
-    "intervals": ("mean_interval", "ratio_difference", "ratio_interval", "ratio_units", "statistic_interval"),
-    "multiple_comparisons": ("FriedmanResult", "MaxT", "adjust", "friedman", "max_t", "omnibus"),
-    "paired_comparison": ("compare_tables",),
-    "paired_tests": (
-        "BayesResult",
-        "EquivalenceResult",
-        "bayes_paired",
-        "bootstrap_test",
-        "equivalence",
-        "non_inferiority",
-        "normality",
-        "paired_t",
-        "sign_flip",
-        "sign_test",
-        "signed_rank_sums",
-        "statistic_permutation",
-        "wilcoxon",
-    ),
-    "pairing": ("Differences", "align", "pair", "tables_of"),
-    "resampling": ("Replicates", "Resampler", "Units", "groups_of", "random_order", "replicate", "unit_keys"),
-    "runs": ("RunsResult", "folds", "seeds"),
-    "sequential": ("ConfidenceSequence", "Watch", "boundaries", "msprt"),
-    "variance_reduction": ("Adjusted", "covariate_adjusted", "post_stratified"),
-}
+if TYPE_CHECKING:
+    from recsys.stats.comparison_table import ComparisonTable as ComparisonTable
+    from recsys.stats.comparison_table import Options as Options
+    from recsys.stats.comparison_table import Row as Row
+    from recsys.stats.effects import Effect as Effect
+    from recsys.stats.effects import cliffs_delta as cliffs_delta
+    from recsys.stats.effects import d_z as d_z
+    from recsys.stats.effects import glass_delta as glass_delta
+    from recsys.stats.effects import hedges_g as hedges_g
+    from recsys.stats.effects import label_of as label_of
+    from recsys.stats.effects import minimal_effect as minimal_effect
+    from recsys.stats.effects import pooled_d as pooled_d
+    from recsys.stats.effects import power as power
+    from recsys.stats.effects import rank_biserial as rank_biserial
+    from recsys.stats.effects import users_needed as users_needed
+    from recsys.stats.group_jackknife import Jackknife as Jackknife
+    from recsys.stats.group_jackknife import catalogue_difference as catalogue_difference
+    from recsys.stats.group_jackknife import catalogue_interval as catalogue_interval
+    from recsys.stats.group_jackknife import catalogue_jackknife as catalogue_jackknife
+    from recsys.stats.group_jackknife import coverage_interval as coverage_interval
+    from recsys.stats.group_jackknife import coverage_jackknife as coverage_jackknife
+    from recsys.stats.group_jackknife import jackknife as jackknife
+    from recsys.stats.inference_results import Estimate as Estimate
+    from recsys.stats.inference_results import Interval as Interval
+    from recsys.stats.inference_results import PopulationWarning as PopulationWarning
+    from recsys.stats.inference_results import RankTestWarning as RankTestWarning
+    from recsys.stats.inference_results import SampleRatioWarning as SampleRatioWarning
+    from recsys.stats.inference_results import SkewWarning as SkewWarning
+    from recsys.stats.inference_results import SmallSampleWarning as SmallSampleWarning
+    from recsys.stats.inference_results import StatisticsWarning as StatisticsWarning
+    from recsys.stats.inference_results import StoppedWarning as StoppedWarning
+    from recsys.stats.inference_results import TestResult as TestResult
+    from recsys.stats.inference_results import UnpairedWarning as UnpairedWarning
+    from recsys.stats.inference_results import ZeroVarianceWarning as ZeroVarianceWarning
+    from recsys.stats.intervals import mean_interval as mean_interval
+    from recsys.stats.intervals import ratio_difference as ratio_difference
+    from recsys.stats.intervals import ratio_interval as ratio_interval
+    from recsys.stats.intervals import ratio_units as ratio_units
+    from recsys.stats.intervals import statistic_interval as statistic_interval
+    from recsys.stats.multiple_comparisons import FriedmanResult as FriedmanResult
+    from recsys.stats.multiple_comparisons import MaxT as MaxT
+    from recsys.stats.multiple_comparisons import adjust as adjust
+    from recsys.stats.multiple_comparisons import friedman as friedman
+    from recsys.stats.multiple_comparisons import max_t as max_t
+    from recsys.stats.multiple_comparisons import omnibus as omnibus
+    from recsys.stats.paired_comparison import compare_tables as compare_tables
+    from recsys.stats.paired_tests import BayesResult as BayesResult
+    from recsys.stats.paired_tests import EquivalenceResult as EquivalenceResult
+    from recsys.stats.paired_tests import bayes_paired as bayes_paired
+    from recsys.stats.paired_tests import bootstrap_test as bootstrap_test
+    from recsys.stats.paired_tests import equivalence as equivalence
+    from recsys.stats.paired_tests import non_inferiority as non_inferiority
+    from recsys.stats.paired_tests import normality as normality
+    from recsys.stats.paired_tests import paired_t as paired_t
+    from recsys.stats.paired_tests import sign_flip as sign_flip
+    from recsys.stats.paired_tests import sign_test as sign_test
+    from recsys.stats.paired_tests import signed_rank_sums as signed_rank_sums
+    from recsys.stats.paired_tests import statistic_permutation as statistic_permutation
+    from recsys.stats.paired_tests import wilcoxon as wilcoxon
+    from recsys.stats.pairing import Differences as Differences
+    from recsys.stats.pairing import align as align
+    from recsys.stats.pairing import pair as pair
+    from recsys.stats.pairing import tables_of as tables_of
+    from recsys.stats.resampling import Replicates as Replicates
+    from recsys.stats.resampling import Resampler as Resampler
+    from recsys.stats.resampling import Units as Units
+    from recsys.stats.resampling import groups_of as groups_of
+    from recsys.stats.resampling import random_order as random_order
+    from recsys.stats.resampling import replicate as replicate
+    from recsys.stats.resampling import unit_keys as unit_keys
+    from recsys.stats.runs import RunsResult as RunsResult
+    from recsys.stats.runs import folds as folds
+    from recsys.stats.runs import seeds as seeds
+    from recsys.stats.sequential import ConfidenceSequence as ConfidenceSequence
+    from recsys.stats.sequential import Watch as Watch
+    from recsys.stats.sequential import boundaries as boundaries
+    from recsys.stats.sequential import msprt as msprt
+    from recsys.stats.variance_reduction import Adjusted as Adjusted
+    from recsys.stats.variance_reduction import covariate_adjusted as covariate_adjusted
+    from recsys.stats.variance_reduction import post_stratified as post_stratified
 
-__all__ = [name for names in _MODULES.values() for name in names]
-__getattr__, __dir__ = lazy_names(__name__, _MODULES)
+__getattr__, __dir__, __all__ = lazy_names(__name__)

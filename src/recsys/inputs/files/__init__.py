@@ -11,26 +11,13 @@ from typing import TYPE_CHECKING
 from recsys.records.registry import lazy_names
 
 if TYPE_CHECKING:
-    from recsys.inputs.files.atomic_write import write_bytes, write_text
-    from recsys.inputs.files.formats import FORMATS
-    from recsys.inputs.files.ncf import NcfTest, read_ncf_files, write_ncf_files
-    from recsys.inputs.files.reader import read_file, write_table
+    from recsys.inputs.files.atomic_write import write_bytes as write_bytes
+    from recsys.inputs.files.atomic_write import write_text as write_text
+    from recsys.inputs.files.ncf import NcfTest as NcfTest
+    from recsys.inputs.files.ncf import read_ncf_files as read_ncf_files
+    from recsys.inputs.files.ncf import write_ncf_files as write_ncf_files
+    from recsys.inputs.files.reader import FORMATS as FORMATS  # type: ignore[attr-defined] # all of them
+    from recsys.inputs.files.reader import read_file as read_file
+    from recsys.inputs.files.reader import write_table as write_table
 
-__all__ = [
-    "FORMATS",
-    "NcfTest",
-    "read_file",
-    "read_ncf_files",
-    "write_bytes",
-    "write_ncf_files",
-    "write_table",
-    "write_text",
-]
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "atomic_write": ("write_bytes", "write_text"),
-        "ncf": ("NcfTest", "read_ncf_files", "write_ncf_files"),
-        "reader": ("FORMATS", "read_file", "write_table"),
-    },
-)
+__getattr__, __dir__, __all__ = lazy_names(__name__)

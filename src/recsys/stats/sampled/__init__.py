@@ -12,53 +12,18 @@ from typing import TYPE_CHECKING
 from recsys.records.registry import lazy_names
 
 if TYPE_CHECKING:
-    from recsys.stats.sampled.estimates import (
-        METHODS,
-        RankDistribution,
-        SampledEstimate,
-        estimate,
-        estimate_all,
-        estimate_weighted,
-        fit_ranks,
-        inclusion_chances,
-        weighted_ranks,
-    )
-    from recsys.stats.sampled.expected_errors import (
-        ExpectedError,
-        expected_error,
-        negatives_needed,
-        winner_probability,
-    )
+    from recsys.stats.sampled.estimates import METHODS as METHODS
+    from recsys.stats.sampled.estimates import RankDistribution as RankDistribution
+    from recsys.stats.sampled.estimates import SampledEstimate as SampledEstimate
+    from recsys.stats.sampled.estimates import estimate as estimate
+    from recsys.stats.sampled.estimates import estimate_all as estimate_all
+    from recsys.stats.sampled.estimates import estimate_weighted as estimate_weighted
+    from recsys.stats.sampled.estimates import fit_ranks as fit_ranks
+    from recsys.stats.sampled.estimates import inclusion_chances as inclusion_chances
+    from recsys.stats.sampled.estimates import weighted_ranks as weighted_ranks
+    from recsys.stats.sampled.expected_errors import ExpectedError as ExpectedError
+    from recsys.stats.sampled.expected_errors import expected_error as expected_error
+    from recsys.stats.sampled.expected_errors import negatives_needed as negatives_needed
+    from recsys.stats.sampled.expected_errors import winner_probability as winner_probability
 
-__all__ = [
-    "METHODS",
-    "ExpectedError",
-    "RankDistribution",
-    "SampledEstimate",
-    "estimate",
-    "estimate_all",
-    "estimate_weighted",
-    "expected_error",
-    "fit_ranks",
-    "inclusion_chances",
-    "negatives_needed",
-    "weighted_ranks",
-    "winner_probability",
-]
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "estimates": (
-            "METHODS",
-            "RankDistribution",
-            "SampledEstimate",
-            "estimate",
-            "estimate_all",
-            "estimate_weighted",
-            "fit_ranks",
-            "inclusion_chances",
-            "weighted_ranks",
-        ),
-        "expected_errors": ("ExpectedError", "expected_error", "negatives_needed", "winner_probability"),
-    },
-)
+__getattr__, __dir__, __all__ = lazy_names(__name__)
