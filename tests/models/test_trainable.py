@@ -7,6 +7,8 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import recsys
 from recsys.errors import InputError, UnknownNameError
@@ -119,6 +121,20 @@ def test_ease_is_its_closed_form(events, history, regularisation, monkeypatch):
     assert np.diag(source.weights).tolist() == [0.0] * len(items)
     np.testing.assert_allclose(all_scores(source), matrix @ expected, rtol=1e-4, atol=1e-6)
     monkeypatch.setattr(item_weights_module, "_BLOCK_BYTES", 16 * len(items) * 7)  # seven items at a time
+    np.testing.assert_allclose(
+        ease_weights(matrix, regularisation=regularisation), expected, rtol=1e-5, atol=1e-7
+    )
+
+
+@given(
+    shape=st.tuples(st.integers(1, 12), st.integers(1, 12)),
+    regularisation=st.sampled_from([0.1, 1.0, 30.0, 1e4]),
+    seed=st.integers(0, 99),
+)
+def test_ease_is_the_same_from_the_side_of_users_and_of_items(shape, regularisation, seed):
+    matrix = (np.random.default_rng(seed).random(shape) < 0.4).astype(float)
+    inverse = np.linalg.inv(matrix.T @ matrix + regularisation * np.eye(shape[1]))
+    expected = np.eye(shape[1]) - inverse / np.diag(inverse)
     np.testing.assert_allclose(
         ease_weights(matrix, regularisation=regularisation), expected, rtol=1e-5, atol=1e-7
     )
@@ -305,3 +321,5 @@ def test_ease_without_a_solution_asks_for_more_regularisation():
         InputError, match=r"EASE has no solution with regularisation=1e-300\. Use a larger one"
     ):
         train_model("ease", alike, regularisation=1e-300)
+    with pytest.raises(InputError, match="EASE has no solution with regularisation=1e-12"):
+        ease_weights(np.eye(2, 3), regularisation=1e-12)

@@ -6,6 +6,7 @@ is the whole model (`recsys.ranks.sources.HistoryScores`).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from recsys.records.arrays import Array, Float
 
 WEIGHTINGS = ("cosine", "tf-idf")
 _BLOCK_BYTES = 64 << 20
+_LEAST_LEFT = 1e-9  # of regularisation * diag(P), which is a difference from 1: less is rounding
 
 
 def knn_weights(
@@ -49,12 +51,11 @@ def knn_weights(
         users = diags_array(np.log1p(n_items / np.maximum(np.diff(users.indptr), 1))) @ users
     items = csr_array(users.T)
     norms = np.sqrt(items.multiply(items).sum(axis=1))
-    step = max(1, _BLOCK_BYTES // (16 * max(1, n_items)))
     blocks = []
-    for start in range(0, n_items, step):
-        block = csr_array(items[start : start + step] @ users)
+    for some in _blocks(n_items, n_items):
+        block = csr_array(items[some] @ users)
         block.sort_indices()
-        row = np.repeat(np.arange(start, start + block.shape[0]), np.diff(block.indptr))
+        row = np.repeat(np.arange(some.start, some.stop), np.diff(block.indptr))
         block.data /= norms[row] * norms[block.indices] + shrinkage
         block.data[block.indices == row] = 0.0
         blocks.append(_largest_of_rows(block, neighbours))
@@ -84,40 +85,66 @@ def ease_bytes(n_items: int) -> int:
 def ease_weights(history: Any, *, regularisation: float = 100.0) -> Array:
     """Return the weights of EASE (Steck, 2019): least squares with a zero diagonal, in closed form; float32.
 
-    With P the inverse of X'X + regularisation * I, the weights are I - P / diag(P). The inverse is computed
-    in float64 and in place.
+    With P the inverse of X'X + regularisation * I, the weights are I - P / diag(P). The smaller side is
+    inverted, in float64: by Woodbury's identity, with K the inverse of XX' + regularisation * I,
+    regularisation * P is I - X'KX.
 
     >>> from scipy.sparse import csr_array
     >>> ease_weights(csr_array([[1.0, 1.0], [1.0, 1.0]]), regularisation=2.0).tolist()
     [[0.0, 0.5], [0.5, 0.0]]
     """
-    from scipy.linalg import lapack
     from scipy.sparse import csr_array
 
     if not regularisation > 0:
         raise InputError(f"regularisation={regularisation} is not above 0.", hint="Such as 100.")
     users = csr_array(history, dtype=np.float64)
-    items, n_items = csr_array(users.T), users.shape[1]
+    items, (n_users, n_items) = csr_array(users.T), users.shape
+    weights = np.empty((n_items, n_items), dtype=np.float32)
+    if n_users < n_items:
+        inverse = _inverse_of_gram(users, items, regularisation)
+        found = np.ascontiguousarray((items @ inverse).T)  # KX
+        del inverse
+        left = 1.0 - np.asarray(users.multiply(found).sum(axis=0))
+        if left.min(initial=1.0) < _LEAST_LEFT:
+            raise _unsolved(regularisation)
+        scale = 1.0 / left
+        for rows in _blocks(n_items, n_items):
+            np.multiply(items[rows] @ found, scale, out=weights[rows], casting="same_kind")
+    else:
+        inverse = _inverse_of_gram(items, users, regularisation)
+        scale = -1.0 / np.diagonal(inverse)
+        for rows in _blocks(n_items, n_items):
+            np.multiply(inverse[rows], scale, out=weights[rows], casting="same_kind")
+    weights[np.diag_indices(n_items)] = 0.0
+    return weights
+
+
+def _inverse_of_gram(rows: Any, columns: Any, regularisation: float) -> Float:
+    """Return the inverse of rows @ columns + regularisation * I; `columns` is `rows` transposed."""
+    from scipy.linalg import lapack
+
     # LAPACK works in place on columns; the matrix is symmetric, so that rows can be filled as columns.
-    inverse: Float = np.empty((n_items, n_items), order="F")
-    step = max(1, _BLOCK_BYTES // (16 * max(1, n_items)))
-    for start in range(0, n_items, step):
-        inverse[:, start : start + step] = (items[start : start + step] @ users).toarray().T
-    inverse[np.diag_indices(n_items)] += regularisation
+    n = rows.shape[0]
+    inverse: Float = np.empty((n, n), order="F")
+    for block in _blocks(n, n):
+        inverse[:, block] = (rows[block] @ columns).toarray().T
+    inverse[np.diag_indices(n)] += regularisation
     inverse, failed = lapack.dpotrf(inverse, lower=1, overwrite_a=1, clean=0)
     if not failed:
         inverse, failed = lapack.dpotri(inverse, lower=1, overwrite_c=1)
     if failed:
-        raise InputError(
-            f"EASE has no solution with regularisation={regularisation}.", hint="Use a larger one."
-        )
-    weights = np.empty((n_items, n_items), dtype=np.float32)
-    scale = -1.0 / np.diagonal(inverse)
-    for start in range(0, n_items, step):
-        stop = min(start + step, n_items)
-        part = inverse[start:stop, :stop].copy()  # the lower triangle holds the inverse
-        part[:, start:] = np.tril(part[:, start:]) + np.tril(part[:, start:], -1).T
-        weights[start:stop, :stop] = part * scale[:stop]
-        weights[:start, start:stop] = (part[:, :start] * scale[start:stop, None]).T
-    weights[np.diag_indices(n_items)] = 0.0
-    return weights
+        raise _unsolved(regularisation)
+    for block in _blocks(n, n):  # the lower triangle holds the inverse
+        inverse[block, block] += np.tril(inverse[block, block], -1).T - np.triu(inverse[block, block], 1)
+        inverse[block, block.stop :] = inverse[block.stop :, block].T
+    return inverse.T
+
+
+def _unsolved(regularisation: float) -> InputError:
+    return InputError(f"EASE has no solution with regularisation={regularisation}.", hint="Use a larger one.")
+
+
+def _blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
+    """Yield rows of a matrix that take 64 MB at most, in float64 with their places."""
+    step = max(1, _BLOCK_BYTES // (16 * max(1, n_columns)))
+    return (slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step))
