@@ -28,8 +28,7 @@ from recsys.errors import InputError, NotDefinedError
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.options import check_flag
 from recsys.kernels.exact_sums import exact_mean
-from recsys.ranks.shards import best_entries
-from recsys.records.arrays import Array, Bool, Float
+from recsys.records.arrays import Array, Bool, Float, best_entries
 from recsys.stats.aggregates import Aggregate
 
 __all__ = [

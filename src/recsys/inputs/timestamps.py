@@ -150,13 +150,13 @@ def read_times(column: Any, name: str, *, unit: str | None = None) -> Clock:
     return clock
 
 
-def to_seconds(times: Array, name: str = "time") -> Float:
+def to_seconds(times: Array) -> Float:
     """Times as numbers: dates in any spelling as seconds since 1970, NaN where missing.
 
     >>> to_seconds(np.array(["1970-01-01T01:00:05+01:00", ""], dtype=object)).tolist()
     [5.0, nan]
     """
-    clock = read_times(np.asarray(times), name)
+    clock = read_times(np.asarray(times), "time")
     scale = 1.0 if clock.kind == "number" else (clock.tick or 1) / UNITS["s"]
     return np.where(clock.missing, np.nan, clock.values * scale)
 

@@ -230,13 +230,13 @@ def map_(h: Reading, k: int | None, c: Conventions) -> Float:
     return divide_or_zero(h.add(h.within(k) * precisions), over)
 
 
-def logs_of(values: Float, eps: float = 1e-5) -> Float:
-    """Return the natural logarithms of the values, of `eps` at least; a geometric mean adds them up."""
-    return np.array([math.log(value) for value in np.maximum(values, eps).tolist()])
+def logs_of(values: Float) -> Float:
+    """Return the natural logarithms of the values, of 1e-5 at least; a geometric mean adds them up."""
+    return np.array([math.log(value) for value in np.maximum(values, 1e-5).tolist()])
 
 
 def _geometric_mean(values: Float, weights: Float | None, *, eps: float) -> float:
-    distinct, back = np.unique(np.maximum(values, eps), return_inverse=True)
+    distinct, back = np.unique(np.maximum(values, 1e-5), return_inverse=True)
     weight_of_value = np.bincount(back, weights=weights)
     total = math.fsum(weight_of_value)
     pairs = zip(distinct.tolist(), weight_of_value.tolist(), strict=True)

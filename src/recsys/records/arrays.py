@@ -272,6 +272,13 @@ def runs(*columns: Array) -> tuple[Int, Int]:
     return starts, np.diff(starts, append=len(new))
 
 
+def best_entries(case: Int, scores: Float, key: Array, k: int) -> Int:
+    """Return the positions of the k best entries of each case, best first; ties by the smaller key."""
+    order = np.lexsort((key, -scores, case))
+    starts, sizes = runs(case[order])
+    return order[np.arange(len(order)) - np.repeat(starts, sizes) < k]
+
+
 def sorted_unique(keys: Int) -> Int:
     """Return the distinct numbers, ascending; on long columns sorting is faster than hashing."""
     if (keys[1:] > keys[:-1]).all():

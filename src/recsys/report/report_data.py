@@ -490,8 +490,6 @@ def findings_of(audit: Any) -> list[dict[str, Any]]:
         InputError: it is something else.
         UnknownNameError: a severity is not error, warning, note, info or ok.
     """
-    from recsys.audits.findings import Finding
-
     if audit is None:
         return []
     findings = audit.get("findings") if isinstance(audit, Mapping) else audit
@@ -499,7 +497,7 @@ def findings_of(audit: Any) -> list[dict[str, Any]]:
         raise came_as("audit", audit, hint="Pass what recsys.audit returned.")
     rows = []
     for finding in findings:
-        fields = vars(finding) if isinstance(finding, Finding) else finding
+        fields = finding.to_dict() if hasattr(finding, "to_dict") else finding
         if not isinstance(fields, Mapping):
             raise came_as("a finding", finding, hint="Expected name, severity, count, todo.")
         severity = fields.get("severity", "note")

@@ -102,20 +102,20 @@ def points(coordinates: Any) -> Float:
     return places
 
 
-def histograms(values: Mapping[str, Any], n_bins: int = N_BINS) -> tuple[Float, dict[str, Float]]:
+def histograms(values: Mapping[str, Any]) -> tuple[Float, dict[str, Float]]:
     """Shared edges and, for each model, the share of its values in each bin; NaN is left out."""
     known = {name: finite(array) for name, array in values.items()}
-    edges = np.linspace(*_range(list(known.values())), n_bins + 1)
+    edges = np.linspace(*_range(list(known.values())), N_BINS + 1)
     shares = {name: np.histogram(array, edges)[0] / max(len(array), 1) for name, array in known.items()}
     return edges, shares
 
 
-def paired_histogram(first: Any, second: Any, n_bins: int = N_BINS) -> tuple[Float, Array]:
+def paired_histogram(first: Any, second: Any) -> tuple[Float, Array]:
     """Shared edges, and how many pairs fall in each cell: rows by the second, columns by the first."""
     x, y = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     both = np.isfinite(x) & np.isfinite(y)
     x, y = x[both], y[both]
-    edges = np.linspace(*_range([x, y]), n_bins + 1)
+    edges = np.linspace(*_range([x, y]), N_BINS + 1)
     counts = np.histogram2d(y, x, bins=(edges, edges))[0].astype(np.int64)
     return edges, counts
 

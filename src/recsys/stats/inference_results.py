@@ -241,7 +241,7 @@ class PopulationWarning(StatisticsWarning):
     """A difference adjusted for covariates or strata holds for fewer users than it may seem to."""
 
 
-_ALREADY_WARNED: ContextVar[set[tuple[type, str]] | None] = ContextVar("_SAID", default=None)
+_ALREADY_WARNED: ContextVar[set[tuple[type, str]] | None] = ContextVar("_ALREADY_WARNED", default=None)
 
 
 def difference_numbers(

@@ -21,9 +21,8 @@ import numpy as np
 
 from recsys import kernels
 from recsys.kernels.backend import as_per_item, block_magnitude, check_overflow, float_type
-from recsys.ranks.shards import best_entries
 from recsys.ranks.sources.source import Csr, check_memory
-from recsys.records.arrays import Array, Bool, Codes, Float, Int
+from recsys.records.arrays import Array, Bool, Codes, Float, Int, best_entries
 
 Candidates = tuple[Csr | None, Csr | None]
 

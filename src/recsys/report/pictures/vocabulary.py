@@ -249,10 +249,10 @@ def number_text(value: float, form: str) -> str:
     return "\u2212" + text[1:] if text[0] == "-" else text
 
 
-def text_width(text: str, size: float = 12.0) -> float:
-    """About how wide a text is drawn, in pixels."""
+def text_width(text: str) -> float:
+    """About how wide a text of 12 pixels is drawn, in pixels."""
     wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
-    return size * (0.56 * len(text) + 0.46 * wide)
+    return 12.0 * (0.56 * len(text) + 0.46 * wide)
 
 
 def spread(places: Sequence[float], gap: float, low: float, high: float) -> list[float]:

@@ -21,6 +21,7 @@ N_USERS, N_ITEMS, N_TRAITS, N_DIMENSIONS = 600, 400, 8, 16
 _START, _YEAR = 1_704_067_200, 365 * 86_400
 _FEWEST, _TYPICAL, _MOST = 10, 45, 150
 _HELD_OUT = 0.2
+_PLACES = 20  # of the toy lists
 _CATEGORIES = {
     "baking": ("flour", "yeast", "oven", "crust"),
     "camping": ("tent", "stove", "lantern", "trail"),
@@ -82,8 +83,8 @@ def demo_world(seed: int = 0) -> DemoWorld:
     return DemoWorld(events, items, train, test, embeddings, seed)
 
 
-def toy_lists(world: DemoWorld, k: int = 20) -> dict[str, pd.DataFrame]:
-    """Return top-k lists (user_id, item_id, rank) of some toy recommenders, without items of training."""
+def toy_lists(world: DemoWorld) -> dict[str, pd.DataFrame]:
+    """Return lists of 20 items (user_id, item_id, rank) of toy recommenders, without items of training."""
     users = np.sort(world.events["user_id"].unique())
     items = world.items["item_id"].to_numpy()
     seen = np.zeros((len(users), len(items)))
@@ -98,11 +99,12 @@ def toy_lists(world: DemoWorld, k: int = 20) -> dict[str, pd.DataFrame]:
     lists = {}
     for name, score in scores.items():
         # Rounded, so that the last bits of a matrix product, which differ between machines, decide nothing.
-        order = np.argsort(-np.where(seen > 0, -np.inf, np.round(score, 9)), axis=1, kind="stable")[:, :k]
+        unseen = np.where(seen > 0, -np.inf, np.round(score, 9))
+        order = np.argsort(-unseen, axis=1, kind="stable")[:, :_PLACES]
         lists[name] = pd.DataFrame({
-            "user_id": np.repeat(users, k),
+            "user_id": np.repeat(users, _PLACES),
             "item_id": items[order].ravel(),
-            "rank": np.tile(np.arange(1, k + 1), len(users)),
+            "rank": np.tile(np.arange(1, _PLACES + 1), len(users)),
         })  # fmt: skip
     return lists
 
@@ -155,14 +157,14 @@ def _item_neighbour_scores(seen: Float) -> Float:
     return np.asarray(seen @ cosine)
 
 
-def _truncated_svd_scores(seen: Float, rank: int = 8) -> Float:
-    """Return the best approximation of low rank, with popular items weighted down."""
+def _truncated_svd_scores(seen: Float) -> Float:
+    """Return the best approximation of rank 8, with popular items weighted down."""
     from scipy.linalg import eigh
 
     weight = 1.0 / np.sqrt(np.maximum(seen.sum(axis=0), 1.0))
     weighted = seen * weight
     size = len(weight)
-    _, basis = eigh(weighted.T @ weighted, subset_by_index=[size - rank, size - 1])
+    _, basis = eigh(weighted.T @ weighted, subset_by_index=[size - 8, size - 1])
     return np.asarray((weighted @ basis) @ basis.T / weight)
 
 

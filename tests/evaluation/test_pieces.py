@@ -1,22 +1,19 @@
-"""The best items of each shard, merged, are the lists of one scan of all items."""
+"""Which metrics the best items of each user are enough for."""
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import recsys
 from recsys.conventions.decisions import Conventions
-from recsys.errors import CutoffError, DuplicateError, InputError, NotDefinedError
+from recsys.errors import NotDefinedError
 from recsys.evaluation.pieces import check_on_lists, why_not_on_lists
 from recsys.metrics.registry import METRICS, parse_all
-from recsys.ranks.shards import merge_shards
 from worlds.lists import World, known_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::recsys.errors.TieWarning")
@@ -26,7 +23,7 @@ N_USERS = 6
 
 @st.composite
 def catalogues(draw: st.DrawFn) -> dict[str, Any]:
-    """Factors with many ties, ids in any order, a cut into shards, and what may not be recommended."""
+    """Factors with many ties, ids in any order, and what may not be recommended."""
     n_items = draw(st.integers(1, 25))
     rng = np.random.default_rng(draw(st.integers(0, 10_000)))
     numbers = rng.permutation(1000)[:n_items]
@@ -49,27 +46,19 @@ def catalogues(draw: st.DrawFn) -> dict[str, Any]:
         choices["exclude"] = some(3)
     if draw(st.integers(0, 3)) == 0:
         choices["eligible"] = {u: some(n_items) for u in users}
-    shard_of = rng.integers(0, draw(st.integers(1, 5)), n_items)
     return {
         "users": (users, factors[:N_USERS]),
         "items": (items, factors[N_USERS:]),
         "bias": rng.integers(-1, 2, n_items) * 0.5 if draw(st.booleans()) else None,
         "truth": truth,
         "choices": choices,
-        "shards": [np.flatnonzero(shard_of == shard) for shard in range(shard_of.max() + 1)],
         "k": draw(st.integers(1, 6)),
     }
 
 
-def model_of(world: dict[str, Any], rows: Any) -> recsys.Factors:
+def model_of(world: dict[str, Any]) -> recsys.Factors:
     (users, user_factors), (items, item_factors) = world["users"], world["items"]
-    return recsys.Factors(
-        user_factors,
-        item_factors[rows],
-        user_ids=users,
-        item_ids=[items[row] for row in rows],
-        item_bias=None if world["bias"] is None else world["bias"][rows],
-    )
+    return recsys.Factors(user_factors, item_factors, user_ids=users, item_ids=items, item_bias=world["bias"])
 
 
 def on_lists(k: int) -> list[str]:
@@ -80,16 +69,10 @@ def on_lists(k: int) -> list[str]:
 
 
 @given(world=catalogues())
-def test_merged_shards_are_the_lists_and_the_values_of_one_scan(world):
+def test_lists_of_a_scan_have_its_values(world):
     k, choices, (items, _) = world["k"], world["choices"], world["items"]
-    whole = model_of(world, np.arange(len(items)))
-    expected = recsys.recommend(whole, k, **choices)
-    shards = [model_of(world, rows) for rows in world["shards"]]
-    merged = merge_shards([recsys.recommend(shard, k, **choices) for shard in shards], k)
-    assert merged.cases.values.tolist() == expected.cases.values.tolist()
-    assert merged.indptr.tolist() == expected.indptr.tolist()
-    assert merged.items.values[merged.codes].tolist() == expected.items.values[expected.codes].tolist()
-    assert merged.scores.tobytes() == expected.scores.tobytes()
+    whole = model_of(world)
+    lists = recsys.recommend(whole, k, **choices)
 
     weights = dict.fromkeys(world["users"][0], 1.0), dict.fromkeys(items, 1.0)
     known = known_of(World({}, world["truth"], k, items, *weights, {}))
@@ -102,35 +85,11 @@ def test_merged_shards_are_the_lists_and_the_values_of_one_scan(world):
     }
     del asked["catalogue"]
     one = recsys.evaluate(whole, world["truth"], on_lists(k), **asked)
-    two = recsys.evaluate(merged, world["truth"], on_lists(k), **asked, catalogue=items)
+    two = recsys.evaluate(lists, world["truth"], on_lists(k), **asked, catalogue=items)
     assert {n: v.hex() for n, v in two.items()} == {n: v.hex() for n, v in one.items()}
     assert two.per_case.ids.tolist() == one.per_case.ids.tolist()
     for name, column in one.per_case.columns.items():
         assert two.per_case.columns[name].tobytes() == column.tobytes(), name
-
-
-def test_users_may_differ_from_shard_to_shard():
-    left = recsys.recommend(recsys.Factors([[1.0], [2.0]], [[1.0]], item_ids=["a"]), 1, users=[0])
-    right = recsys.recommend(recsys.Factors([[1.0], [2.0]], [[3.0]], item_ids=["b"]), 1)
-    merged = merge_shards([left, right], 5)
-    assert merged.to_frame().to_dict("list") == {
-        "user": [0, 0, 1],
-        "item": ["b", "a", "b"],
-        "score": [3.0, 1.0, 6.0],
-    }
-    assert len(merge_shards([], 5).cases) == 0
-
-
-def test_shards_that_do_not_fit_together_are_errors():
-    shard = recsys.recommend(recsys.Factors([[1.0]], [[1.0], [2.0]], item_ids=["a", "b"]), 2)
-    with pytest.raises(DuplicateError, match="two shards recommend item 'a' to user 0"):
-        merge_shards([shard, shard], 2)
-    with pytest.raises(InputError, match="shard 1 came as dict"):
-        merge_shards([shard, {}], 2)
-    with pytest.raises(InputError, match="shard 0 has no scores"):
-        merge_shards([dataclasses.replace(shard, scores=None)], 2)
-    with pytest.raises(CutoffError, match="k=0"):
-        merge_shards([shard], 0)
 
 
 @pytest.mark.parametrize(
@@ -157,10 +116,3 @@ def test_refused_rules_for_ties_would_give_other_values(ties):
         recsys.Factors([[1.0]], np.ones((4, 1))), {0: [3]}, ["recall@2"], conventions={"ties": ties}
     )
     assert recsys.evaluate(lists, {0: [3]}, ["recall@2"], conventions={"ties": ties}) != whole
-
-
-def test_a_shard_has_one_list_per_user():
-    cases = pd.DataFrame({"case": [1, 2], "user": [1, 1], "item": ["a", "b"], "score": [1.0, 2.0]})
-    with pytest.raises(InputError, match="shard 0 has several cases per user") as caught:
-        merge_shards([recsys.read_lists(cases)], 1)
-    assert "Pass the Lists that recsys.recommend gives" in str(caught.value)
