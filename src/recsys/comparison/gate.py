@@ -52,7 +52,7 @@ from recsys.records.facts import Caution, Note, Verdict, note
 from recsys.records.json_values import json_value
 from recsys.stats.gaffke import METHOD
 from recsys.stats.inference_results import check_confidence, notes_only, t_ratio, t_tail
-from recsys.stats.mean_inference import bounded_mean_test, t_test
+from recsys.stats.mean_inference import infer_mean
 from recsys.stats.pair_pieces import PairsInMemory, PairsOfPieces, PairSource, Pieces, Triple
 from recsys.stats.pairing import Aligned, align, describe_missing
 from recsys.stats.samples import Sample
@@ -424,9 +424,9 @@ def _check_metric(shifted: Sample, demand: _Demand, means: _Means, bounds: tuple
     low, high = sorted(sign * end for end in bounds)
     shift = 0.0 if relative else margin
     ends = low - (1.0 - share) * high + shift, high - (1.0 - share) * low + shift
-    test = bounded_mean_test(
-        shifted, 0.0, ends, "greater", confidence=confidence, n_differing=means.n_differing
-    ) or t_test(shifted, alternative="greater", confidence=confidence)
+    test = infer_mean(
+        shifted, 0.0, "greater", bounds=ends, confidence=confidence, n_differing=means.n_differing
+    )
     passed = test.p_value <= 1 - confidence
     notes = test.notes
     width = abs(demand.share(means.base) * means.base) if relative else margin
@@ -447,7 +447,7 @@ def _check_metric(shifted: Sample, demand: _Demand, means: _Means, bounds: tuple
         notes += (note("better_in_compare", p=p),)
     check = demand.check(
         (means.base + means.difference, means.base, means.difference),
-        math.nan if test.interval is None else test.interval.low,
+        test.interval.low,
         p_value=test.p_value,
         users=means.users,
         passed=passed,

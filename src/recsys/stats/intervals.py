@@ -32,7 +32,7 @@ from recsys.stats.inference_results import (
     clip_interval,
     t_interval,
 )
-from recsys.stats.mean_inference import METHODS, Method, sample_interval
+from recsys.stats.mean_inference import METHODS, Method, infer_mean
 from recsys.stats.pairing import check_per_case, pair
 from recsys.stats.resampling import (
     Resampler,
@@ -71,9 +71,9 @@ def units_interval(
         return Interval(float(low), float(high), confidence, method)
 
     check_choice("interval method", method, METHODS)
-    return sample_interval(
+    return infer_mean(
         Sample.row(units), method=method, confidence=confidence, bounds=bounds, noun=noun, draw=draw
-    )
+    ).estimate
 
 
 def mean_interval(

@@ -2,9 +2,9 @@
 
 Two questions, one rule each.
 
-Where does the mean lie (`sample_interval`), and is it at least c (`bounded_mean_test`: margins, equivalence,
-the gate)? Where the range of the values is known, the answer is Gaffke's bound, which always allows for units
-that were not seen (see `gaffke`); else it is that of t, which few units that differ do not support.
+Where is the mean (intervals), and is it at least c (margins, equivalence, the gate)? Where the range of
+the values is known, `infer_mean` answers by Gaffke's bound, which always allows for units that were not seen
+(see `gaffke`); else by t, which few units that differ do not support.
 
 Is it better or worse than 0 (`DifferenceTest`)? That is a test of the units seen, by sign flips, exact where
 few differ and close to t where many do (see `sign_flips`). Its interval excludes 0 where the test does; its
@@ -46,25 +46,71 @@ METHODS = ("gaffke", "t", "normal", "studentised", "bca", "percentile")
 BOOTSTRAPS = ("studentised", "bca", "percentile")
 
 
-def sample_interval(
+@dataclass(frozen=True)
+class Inference:
+    """What is known about a mean, or a difference of means: its interval, and p where a value was tested.
+
+    `method` is that of the test, or of the interval where nothing was tested.
+    """
+
+    estimate: Estimate
+    method: str
+    p_value: float = math.nan
+    statistic: float = math.nan
+    df: float | None = None
+    alternative: Alternative = "two-sided"
+
+    @property
+    def interval(self) -> Interval:
+        return self.estimate.interval
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        return self.estimate.notes
+
+    def test(self, notes: tuple[Note, ...] = ()) -> TestResult:
+        """The result of the test, with notes of others before its own."""
+        value, n = self.estimate.value, self.estimate.n
+        return TestResult(
+            self.method, value, self.statistic, self.p_value, n, self.alternative, self.interval, self.df,
+            notes + self.notes,
+        )  # fmt: skip
+
+
+def infer_mean(
     sample: Sample,
+    c: float | None = None,
+    alternative: Alternative = "two-sided",
     *,
     method: Method = "gaffke",
     confidence: float = 0.95,
     bounds: tuple[float, float] | None = None,
     noun: str = "unit",
     draw: Callable[[], Interval] | None = None,
-) -> Estimate:
-    """The mean of a sample and its interval.
+    spent: int = 0,
+    n_differing: int | None = None,
+) -> Inference:
+    """Return the interval of the mean of a sample, or the test of whether it is `c`.
 
     Args:
         sample: the units.
-        method: "gaffke", "t", "normal" or a bootstrap.
+        c: the mean that is tested; by Gaffke's bound if it is one-sided and the range is known, else by t.
+        alternative: whether the mean is greater or less than `c`, or either.
+        method: of the interval: "gaffke", "t", "normal" or a bootstrap.
         confidence: how often such intervals hold the mean.
         bounds: the least and the greatest value of a unit, None if unknown; then "gaffke" is t.
         noun: what a unit is called.
         draw: the interval of a bootstrap.
+        spent: the degrees of freedom that adjustments have taken.
+        n_differing: how many units differ, if not all with a value that is not 0.
     """
+    if c is not None:
+        found = None
+        if bounds is not None and alternative != "two-sided":
+            found = bounded_mean_test(
+                sample, c, bounds, alternative, confidence=confidence, n_differing=n_differing
+            )
+        return found or _infer_by_t(sample, c, alternative, confidence=confidence, spent=spent)
     n, value = sample.n, sample.mean
     if n == 0:
         raise InputError("there is nothing to estimate: every case is excluded (NaN).")
@@ -79,21 +125,22 @@ def sample_interval(
     if bounds is not None and (n_rare is not None or (is_asked and is_known)):
         interval, open_ends = _bounded_interval(sample, bounds, confidence)
         notes += (note(thin[0], **thin[1], so=open_ends),) if thin else ()
-        return Estimate(value, error, interval, n, notes)
+        return Inference(Estimate(value, error, interval, n, notes), interval.method)
     if method == "gaffke":
         method = "t"
     if n >= 3 and error == 0:
-        unbounded = Interval(-math.inf, math.inf, confidence, method)
-        return Estimate(value, error, unbounded, n, (*notes, caution(ZeroVarianceWarning, "no_spread")))
+        interval = Interval(-math.inf, math.inf, confidence, method)
+        notes += (caution(ZeroVarianceWarning, "no_spread"),)
+        return Inference(Estimate(value, error, interval, n, notes), method)
     if thin and n >= 3 and n_rare is not None:
         notes += (caution(SmallSampleWarning, thin[0], **thin[1], so="too_narrow"),)
     elif thin and uneven:
         notes += (note(thin[0], **thin[1], so="rough"),)
     elif thin and heavy:
         notes += (caution(SkewWarning, thin[0], **thin[1], so="too_narrow"),)
-    is_plain = draw is None or method in ("t", "normal")
-    interval = t_interval(value, error, df, confidence) if is_plain or draw is None else draw()
-    return Estimate(value, error, interval, n, notes)
+    drawn = draw() if draw is not None and method in BOOTSTRAPS else None
+    interval = drawn or t_interval(value, error, df, confidence)
+    return Inference(Estimate(value, error, interval, n, notes), interval.method, df=df)
 
 
 def _thin_facts(
@@ -137,7 +184,7 @@ def bounded_mean_test(
     *,
     confidence: float = 0.95,
     n_differing: int | None = None,
-) -> TestResult | None:
+) -> Inference | None:
     """One-sided test of a mean against `c` that allows for differences that were not seen: Gaffke's bound.
 
     None where the end of their range is not known and enough units differ for t. Few differences without an
@@ -161,7 +208,7 @@ def bounded_mean_test(
             return None
         nothing = Interval(-math.inf, math.inf, confidence, METHOD)
         notes = (note("differing", n_differing=differing, n=n, so="range_unknown"),)
-        return TestResult(METHOD, mean, math.nan, math.nan, n, alternative, nothing, notes=notes)
+        return Inference(Estimate(mean, math.nan, nothing, n, notes), METHOD, alternative=alternative)
     p = mean_p(sample, c, *bounds, alternative)
     interval = mean_bounds(sample, *bounds, confidence, alternative=alternative)
     if few:
@@ -169,7 +216,7 @@ def bounded_mean_test(
         if p > 1.0 - confidence:
             needed = units_needed(sample, c, *bounds, alternative, alpha=1.0 - confidence)
             notes = (note("few_differ", n_differing=differing, n=n, needed=needed),)
-    return TestResult(METHOD, mean, math.nan, p, n, alternative, interval, notes=notes)
+    return Inference(Estimate(mean, math.nan, interval, n, notes), METHOD, p, alternative=alternative)
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,6 +304,17 @@ class DifferenceTest:
         return replace(interval, low=low, high=high)
 
 
+def _infer_by_t(
+    sample: Sample, c: float, alternative: Alternative, *, confidence: float, spent: int
+) -> Inference:
+    """The t-test of a mean of `c`, with as many degrees of freedom less as adjustments have `spent`."""
+    notes = spread_notes(sample) + (skew_notes(sample, alternative) or tail_notes(sample))
+    error, df = sample.error, sample.df - spent
+    t, interval = t_ratio(sample.mean - c, error), t_interval(sample.mean, error, df, confidence, alternative)
+    estimate = Estimate(sample.mean, error, interval, sample.n, notes)
+    return Inference(estimate, "paired t", t_tail(t, df, alternative), t, df, alternative)
+
+
 def t_test(
     sample: Sample,
     notes: tuple[Note, ...] = (),
@@ -266,11 +324,21 @@ def t_test(
     confidence: float = 0.95,
 ) -> TestResult:
     """The t-test of a mean of 0, of a sample of which adjustments have `spent` so many degrees of freedom."""
-    notes += spread_notes(sample) + (skew_notes(sample, alternative) or tail_notes(sample))
-    df, t = sample.df - spent, t_ratio(sample.mean, sample.error)
-    interval = t_interval(sample.mean, sample.error, df, confidence, alternative)
-    p = t_tail(t, df, alternative)
-    return TestResult("paired t", sample.mean, t, p, sample.n, alternative, interval, df, notes)
+    return _infer_by_t(sample, 0.0, alternative, confidence=confidence, spent=spent).test(notes)
+
+
+def infer_difference(first: Sample, second: Sample, *, confidence: float = 0.95) -> Inference:
+    """Test of the difference of two independent means, by Welch's t.
+
+    The degrees of freedom are (v + w)^2 / (v^2 / (n - 1) + w^2 / (m - 1)), where v and w are the variances of
+    the means of n and m units (Welch 1947).
+    """
+    variances, sizes = (first.error**2, second.error**2), (first.n, second.n)
+    difference, error = first.mean - second.mean, math.sqrt(sum(variances))
+    spread = sum(v**2 / (n - 1) for v, n in zip(variances, sizes, strict=True)) if min(sizes) > 1 else 0.0
+    df, t = error**4 / spread if spread > 0 else 0.0, t_ratio(difference, error)
+    estimate = Estimate(difference, error, t_interval(difference, error, df, confidence), sum(sizes))
+    return Inference(estimate, "Welch's t", t_tail(t, df), t, df)
 
 
 def sample_estimate(sample: Sample, notes: tuple[Note, ...] = (), confidence: float = 0.95) -> Estimate:

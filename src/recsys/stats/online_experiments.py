@@ -29,12 +29,12 @@ from recsys.stats.inference_results import (
     check_confidence,
     difference_numbers,
     fieller_lift,
-    t_interval,
-    t_ratio,
-    t_tail,
 )
+from recsys.stats.mean_inference import infer_difference
 from recsys.stats.multiple_comparisons import adjust
+from recsys.stats.samples import Sample
 from recsys.stats.sequential import boundaries, msprt
+from recsys.stats.variance_reduction import variance_saved_share
 
 # The customary level: a mismatch this unlikely means a broken assignment or log.
 SAMPLE_RATIO_LEVEL = 0.001
@@ -231,8 +231,10 @@ def ab(
             )
         for code in (code for code in range(len(arms)) if code != control_index):
             pair = (groups[code], groups[control_index])
-            row = _lift(name, kind, (arms[code], arms[control_index]), pair, confidence)
-            rows.append(_with_sequential(row, pair, sequential, expected_effect, n_rows=n_rows))
+            samples, saved = _cuped_samples(pair)
+            row = _lift(name, kind, pair, samples, confidence)
+            row = replace(row, variant=arms[code], control=arms[control_index], variance_saved=saved)
+            rows.append(_with_sequential(row, samples, sequential, expected_effect, n_rows=n_rows))
     raw = [row.p_value if row.sequential_p is None else row.sequential_p for row in rows]
     adjusted = adjust(raw, correction)
     verdicts = tuple(
@@ -279,68 +281,42 @@ def _sample_ratio(arms: list[str], assigned: npt.NDArray[np.int64], shares: Any)
 
 
 def _lift(
-    name: str, kind: str, arms: tuple[str, str], groups: tuple[_Group, _Group], confidence: float
+    name: str, kind: str, groups: tuple[_Group, _Group], samples: Sequence[Sample], confidence: float
 ) -> Lift:
     notes: tuple[Note, ...] = ()
-    sizes = [len(g.numerator) for g in groups]
-    if min(sizes) < 3:
-        notes += (caution(SmallSampleWarning, "few_in_group", n=min(sizes)),)
+    n, n_control = (one.n for one in samples)
+    if min(n, n_control) < 3:
+        notes += (caution(SmallSampleWarning, "few_in_group", n=min(n, n_control)),)
     if kind == "conversion" and min(min(g.numerator.sum(), (1 - g.numerator).sum()) for g in groups) < 10:
         notes += (caution(SmallSampleWarning, "few_conversions"),)
-    values, variance_saved = _cuped_values(groups)
-    means = [float(v.mean()) for v in values]
-    variances = [_variance(v) / len(v) for v in values]
-    difference, error = means[0] - means[1], math.sqrt(variances[0] + variances[1])
-    satterthwaite = (
-        sum(s**2 / (len(v) - 1) for s, v in zip(variances, values, strict=True)) if min(sizes) > 1 else 0.0
-    )
-    df = error**4 / satterthwaite if satterthwaite > 0 else 0.0
-    interval = t_interval(difference, error, df, confidence)
-    lift, lift_interval = fieller_lift(means[0], means[1], (variances[0], 0.0, variances[1]), interval)
+    found = infer_difference(*samples, confidence=confidence)
+    base, (variance, base_variance) = samples[1].mean, (one.error**2 for one in samples)
+    lift, lift_interval = fieller_lift(samples[0].mean, base, (variance, 0.0, base_variance), found.interval)
     return Lift(
-        name,
-        kind,
-        *arms,
-        groups[1].value,
-        groups[0].value,
-        difference,
-        interval,
-        lift,
-        lift_interval,
-        t_tail(t_ratio(difference, error), df),
-        math.nan,
-        sizes[1],
-        sizes[0],
-        variance_saved,
-        notes=notes,
-    )
+        name, kind, "", "", groups[1].value, groups[0].value, found.estimate.value, found.interval,
+        lift, lift_interval, found.p_value, math.nan, n_control, n, notes=notes,
+    )  # fmt: skip
 
 
-def _cuped_values(groups: tuple[_Group, _Group]) -> tuple[list[Float], float]:
+def _cuped_samples(groups: tuple[_Group, _Group]) -> tuple[list[Sample], float]:
     """Values per unit minus what a pre-experiment covariate explains (CUPED), and the share saved."""
     values = [g.linearised() for g in groups]
+    plain = [Sample.of(one) for one in values]
     covariates = [g.covariate for g in groups if g.covariate is not None]
-    if len(covariates) < 2:
-        return values, 0.0
     centred = [x - x.mean() for x in covariates]
     covariate_variation = sum(float(x @ x) for x in centred)
     if covariate_variation == 0:
-        return values, 0.0
+        return plain, 0.0
     slope = sum(float(x @ v) for x, v in zip(centred, values, strict=True)) / covariate_variation
     covariate_mean = float(np.concatenate(covariates).mean())
-    adjusted = [v - slope * (x - covariate_mean) for v, x in zip(values, covariates, strict=True)]
-    variance_before = sum(_variance(v) / len(v) for v in values)
-    variance_after = sum(_variance(v) / len(v) for v in adjusted)
-    return adjusted, 1.0 - variance_after / variance_before if variance_before > 0 else 0.0
-
-
-def _variance(values: Float) -> float:
-    return float(values.var(ddof=1)) if len(values) > 1 else math.nan
+    adjusted = [Sample.of(v - slope * (x - covariate_mean)) for v, x in zip(values, covariates, strict=True)]
+    errors = (math.hypot(*(one.error for one in side)) for side in (adjusted, plain))
+    return adjusted, variance_saved_share(*errors)
 
 
 def _with_sequential(
     row: Lift,
-    groups: tuple[_Group, _Group],
+    samples: Sequence[Sample],
     sequential: Literal["msprt"] | Looks | None,
     expected_effect: float,
     *,
@@ -352,8 +328,7 @@ def _with_sequential(
     """
     if sequential is None:
         return row
-    values, _ = _cuped_values(groups)
-    variance = sum(_variance(v) / len(v) for v in values)
+    variance = sum(one.error**2 for one in samples)
     confidence = row.interval.confidence
     if isinstance(sequential, Looks):
         level = (1.0 - confidence) / n_rows
@@ -363,7 +338,7 @@ def _with_sequential(
             row.difference - reach, row.difference + reach, confidence, "repeated (all looks)"
         )
         return replace(row, boundary=boundary, sequential_interval=interval_of_looks)
-    spread = math.sqrt(sum(_variance(v) for v in values) / 2.0)
+    spread = math.sqrt(sum(one.deviation**2 for one in samples) / 2.0)
     if not variance > 0:
         return replace(row, sequential_p=math.nan, sequential_interval=row.interval)
     p, interval = msprt(row.difference, variance, expected_effect * spread, confidence=confidence)

@@ -24,7 +24,7 @@ from recsys.records.arrays import Array, Bool, Float, Histogram, PerCase, Sums
 from recsys.records.facts import note
 from recsys.stats.inference_results import Estimate, SkewWarning, caution, t_interval
 from recsys.stats.intervals import Combination
-from recsys.stats.mean_inference import Method, sample_interval
+from recsys.stats.mean_inference import Method, infer_mean
 from recsys.stats.samples import Sample
 
 _MOST_DISTINCT = 1 << 16
@@ -225,8 +225,8 @@ def interval_from(
     sample = Sample.of_totals(totals + (value - centre) * weights, weights, counts)
     if is_ratio and (ratio := Sample.of_totals(columns[0], columns[1], counts)).n_rare is not None:
         sample = ratio
-    found = sample_interval(sample, method=method, confidence=confidence, bounds=bounds, noun=noun)
-    return replace(found, value=value)
+    found = infer_mean(sample, method=method, confidence=confidence, bounds=bounds, noun=noun)
+    return replace(found.estimate, value=value)
 
 
 def _squares(sums: Sums, slopes: Mapping[str, float], centre: float) -> float:
