@@ -497,7 +497,7 @@ def findings_of(audit: Any) -> list[dict[str, Any]]:
         raise came_as("audit", audit, hint="Pass what recsys.audit returned.")
     rows = []
     for finding in findings:
-        fields = finding.to_dict() if hasattr(finding, "to_dict") else finding
+        fields = finding if isinstance(finding, Mapping) else getattr(finding, "__dict__", None)
         if not isinstance(fields, Mapping):
             raise came_as("a finding", finding, hint="Expected name, severity, count, todo.")
         severity = fields.get("severity", "note")
