@@ -289,10 +289,14 @@ def test_runs_and_covariates_make_no_claim_when_few_users_differ():
         "new": [PerCase(ids, {"hit@1": np.roll(new, 10 * run)}) for run in range(2)]
         + [PerCase(ids, {"hit@1": old})],
     }
-    row = compare_tables(runs, baseline="old", ranges=HIT, options=Options(no_worse_than=0.01)).rows[0]
-    assert row.verdict.kind == "no_difference"
-    assert row.interval.low == -math.inf
-    assert "hit@1: too few users differ for a test over runs" in map(str, row.notes)
+    for lower in (frozenset[str](), frozenset({"hit@1"})):
+        options = Options(no_worse_than=0.01, lower_is_better=lower)
+        row = compare_tables(runs, baseline="old", ranges=HIT, options=options).rows[0]
+        assert row.verdict.kind == "no_difference"
+        assert row.interval.low == -math.inf
+        assert row.non_inferiority is not None
+        assert math.isnan(row.non_inferiority.p_value)
+        assert "hit@1: too few users differ for a test over runs" in map(str, row.notes)
     activity = dict(enumerate(np.random.default_rng(0).random(5000)))
     values = zip(("new", "old"), hits(1000, 4, 0), strict=True)
     sides = {name: evaluation_of("hit", side[None, :]) for name, side in values}

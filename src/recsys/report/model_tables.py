@@ -28,6 +28,7 @@ from recsys.report.section_numbers import (
     value_with_interval,
 )
 from recsys.stats.comparison_table import ComparisonTable, Row, number_columns, shown_verdict
+from recsys.stats.sign_flips import SignFlips
 
 _MOST_COLUMNS = 10
 _FILE_COLUMNS = (
@@ -280,7 +281,7 @@ def _groups(data: ReportData) -> list[dict[str, Any]]:
 def _group_numbers(row: GroupRow | None, reach: float) -> list[Any] | None:
     if row is None:
         return None
-    ends = row.pair.flips.interval(row.confidence, reach=reach)
+    ends = SignFlips.of(row.pair.sample).interval(row.confidence, reach=reach)
     gaps = map(_as_shown, (row.pair.sample.mean, ends.low, ends.high))
     p, counts = _as_shown(row.adjusted_p, ".2g"), (row.wins, row.ties, row.losses)
     return [None, None, None, *gaps, p, None, *counts, None]

@@ -451,12 +451,7 @@ def group_rows(data: ReportData, baseline: str) -> dict[tuple[str, str, str], Gr
         groups = [(one.name, *labelled) for one in all_strata(data) for labelled in one.masks.items()]
         for name, label, mask in groups:
             for model in (n for n in data.names if n != baseline):
-                values, against = (aligned.tables[n][data.metric] for n in (model, baseline))
-                inside = mask & ~np.isnan(values - against)
-                clusters = None if aligned.clusters is None else aligned.clusters[inside]
-                weights = None if aligned.weights is None else aligned.weights[inside]
-                keys = np.zeros(int(inside.sum()), dtype=np.uint64)  # nothing is drawn
-                pair = Differences(values[inside], against[inside], clusters, keys, weights)
+                pair = aligned.pair((model, baseline, data.metric), mask)
                 counts = pair.sample.wins_ties_losses()[::step]
                 if sum(counts) >= _MIN_USERS_IN_GROUP:
                     pairs[model, name, label] = pair, counts

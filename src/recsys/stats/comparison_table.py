@@ -11,7 +11,7 @@ from recsys.display.words import merged
 from recsys.errors import InputError, NotDefinedError, Phrase, UnknownNameError, check_choice
 from recsys.records.arrays import Array, PValue, Table
 from recsys.records.checks import is_number
-from recsys.records.facts import Kind, Note, Verdict
+from recsys.records.facts import Note, Verdict
 from recsys.stats.effects import (
     Effect,
     cliffs_delta,
@@ -23,7 +23,7 @@ from recsys.stats.effects import (
     rank_biserial,
     users_needed,
 )
-from recsys.stats.inference_results import Interval, check_confidence, difference_numbers
+from recsys.stats.inference_results import Interval, check_confidence
 from recsys.stats.mean_inference import METHODS, Method
 from recsys.stats.multiple_comparisons import CORRECTIONS
 from recsys.stats.paired_tests import BayesResult, EquivalenceResult
@@ -59,8 +59,6 @@ _ROW_FIELDS = (
 _HEADINGS = {
     "non_inferiority_p": "p, no worse", "p_worse": "P(worse)", "p_equal": "P(equal)", "p_better": "P(better)",
 }  # fmt: skip
-
-_UNTESTED = Verdict("no_difference", "")
 
 
 @dataclass(frozen=True)
@@ -187,8 +185,8 @@ class Row:
     n_cases: int
     n_units: int
     test: str
-    standard_error: float = math.nan
-    verdict: Verdict = _UNTESTED
+    standard_error: float
+    verdict: Verdict
     equivalence: EquivalenceResult | None = None
     non_inferiority: EquivalenceResult | None = None
     bayes: BayesResult | None = None
@@ -227,52 +225,6 @@ class Row:
                 f"{self.metric} does not vary between users here, so there is nothing to plan with."
             )
         return self.standard_error * math.sqrt(self.n_units)
-
-
-def with_verdict(row: Row, adjusted_p: float, margin_p: tuple[float, float], options: Options) -> Row:
-    """The row with its adjusted p and its verdict; `margin_p`: p of equivalence, p of non-inferiority."""
-    alpha = 1.0 - options.confidence
-    kind: Kind = "no_difference"
-    margin: dict[str, Any] = {}
-    if adjusted_p < alpha and row.difference != 0:
-        row = _cut_at_zero(row)
-        is_better = (row.difference > 0) != (row.metric in options.lower_is_better)
-        kind = "better" if is_better else "worse"
-    elif margin_p[0] < alpha:
-        kind, margin = "equivalent", {"margin": options.margin, "margin_p": margin_p[0]}
-    elif margin_p[1] < alpha:
-        kind, margin = "no_worse", {"margin": options.no_worse_than, "margin_p": margin_p[1]}
-    numbers = difference_numbers(row.difference, row.interval, row.relative, row.relative_interval)
-    numbers |= {"p": adjusted_p, "correction": options.correction, **margin}
-    if row.effect.name:
-        numbers["effect"] = row.effect.name, row.effect.value
-    if row.runs is not None:
-        numbers |= {"better_in": row.runs.better_in, "n_runs": row.runs.n_runs}
-    if row.n_units == row.ties and options.tie == 0:
-        kind, numbers["n_units"] = "identical", row.n_units
-    elif not row.effect.name and row.difference == 0 and row.standard_error == 0:
-        kind = "identical"
-    return replace(row, adjusted_p=adjusted_p, verdict=Verdict(kind, row.metric, numbers))
-
-
-def _cut_at_zero(row: Row) -> Row:
-    """The row with intervals without 0, which a later step of the correction excludes and they may not."""
-
-    def cut(interval: Interval, value: float) -> Interval:
-        least = 1e-12 * value
-        if not math.isfinite(interval.low + interval.high):
-            return interval
-        return replace(
-            interval,
-            low=max(interval.low, least) if value > 0 else interval.low,
-            high=min(interval.high, least) if value < 0 else interval.high,
-        )
-
-    return replace(
-        row,
-        interval=cut(row.interval, row.difference),
-        relative_interval=cut(row.relative_interval, row.relative),
-    )
 
 
 @dataclass(frozen=True)

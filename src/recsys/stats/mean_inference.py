@@ -225,8 +225,8 @@ class DifferenceTest:
 
     `test` is "permutation" (sign flips), "t" or a bootstrap, `interval_method` the same or "normal"; `reach`
     is how far a difference can be from 0. `drawn` are the resamples of a bootstrap: samples in which too few
-    differ for one are tested by sign flips. Adjusted ones are tested by t where others are by sign flips,
-    with as many degrees of freedom less as the adjustment `spent`.
+    differ for one are tested by sign flips. Where an adjustment has `spent` degrees of freedom, the test is t
+    with so many less instead of sign flips.
     """
 
     sample: Sample
@@ -234,8 +234,7 @@ class DifferenceTest:
     interval_method: str = FLIPS
     reach: float = math.inf
     notes: tuple[Note, ...] = ()
-    is_adjusted: bool = False
-    spent: int = 0
+    spent: int | None = None
     drawn: Replicates | None = None
 
     @cached_property
@@ -250,8 +249,8 @@ class DifferenceTest:
     def result(self, confidence: float = 0.95) -> TestResult:
         """The test; `confidence` is that of the interval of t."""
         test, sample, notes = self.test, self.sample, self.notes
-        if test == "t" or (test == "permutation" and self.is_adjusted):
-            result = t_test(sample, notes, self.spent, confidence=confidence)
+        if test == "t" or (test == "permutation" and self.spent is not None):
+            result = t_test(sample, notes, self.spent or 0, confidence=confidence)
         elif test in BOOTSTRAPS and not self._is_sparse and self.drawn is not None:
             label = f"{test} bootstrap ({self.drawn.deviations.shape[1]} {self.drawn.scheme} draws)"
             p = float(self.drawn.p_values(test)[0])
@@ -280,12 +279,12 @@ class DifferenceTest:
     def interval(self, level: float) -> Interval:
         """The interval of this confidence."""
         sample, method = self.sample, self.interval_method
-        if self._is_sparse or (method == FLIPS and not self.is_adjusted):
+        if self._is_sparse or (method == FLIPS and self.spent is None):
             return self._flips_interval(level)
         if method in BOOTSTRAPS and self.drawn is not None:
             low, high = self.drawn.limits(method, level)[0].tolist()
             return Interval(low, high, level, method)
-        df = math.inf if method == "normal" else sample.df - self.spent
+        df = math.inf if method == "normal" else sample.df - (self.spent or 0)
         found = t_interval(sample.mean, sample.error, df, level)
         return replace(found, method="t" if method == FLIPS else method)
 

@@ -103,14 +103,14 @@ def flips_together(
 ) -> tuple[list[float], float]:
     """P-values of sign flips, and the confidence of each interval, that hold for several differences at once.
 
-    Such as of one pair of models in every group of users. P-values are adjusted by Holm, intervals of
-    `differences[i].flips` hold together by Bonferroni.
+    Such as of one pair of models in every group of users. P-values are adjusted by Holm, intervals of sign
+    flips hold together by Bonferroni.
 
     >>> from recsys.stats.pairing import pair
     >>> flips_together([pair([0.5, -0.5, 0.0]), pair([0.5] * 9)])
     ([1.0, 0.0078125], 0.975)
     """
-    p_values = adjust([one.flips.p_value() for one in differences], "holm")
+    p_values = adjust([SignFlips.of(one.sample).p_value() for one in differences], "holm")
     return p_values.tolist(), 1.0 - (1.0 - confidence) / max(len(p_values), 1)
 
 

@@ -77,7 +77,7 @@ class PairsInMemory:
         units = self._units(triples)
         totals, weights = units.totals.copy(), units.weights.copy()
         for place, one in enumerate(tested):
-            if isinstance(one, Differences) and one.is_adjusted:
+            if isinstance(one, Differences) and one.spent is not None:
                 present = units.weights[place] != 0
                 totals[place], weights[place] = 0.0, present
                 totals[place, present] = one.values
@@ -172,10 +172,7 @@ class PairsOfPieces:
 
     def _read(self, triple: Triple, *, is_counted: bool) -> Float:
         """The differences of a pair, in the order of its users."""
-        found, n_read = (
-            np.empty(self._sums[triple, is_counted].n_cases),
-            0,
-        )  # filled in place: the column is large
+        found, n_read = np.empty(self._sums[triple, is_counted].n_cases), 0  # filled in place: it is large
         for piece in self._pieces([triple[2]]):
             differences = piece[is_counted].differences(*triple)
             present = differences[~np.isnan(differences)]

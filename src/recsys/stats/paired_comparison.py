@@ -21,14 +21,13 @@ import numpy as np
 from recsys.display.number_words import plural
 from recsys.errors import InputError, UnknownNameError
 from recsys.records.arrays import Array, Float, PerCase
-from recsys.records.facts import Note, note
+from recsys.records.facts import Kind, Verdict, note
 from recsys.stats.comparison_table import (
     EFFECTS,
     ComparisonTable,
     Options,
     Row,
     Triple,
-    with_verdict,
 )
 from recsys.stats.effects import Effect
 from recsys.stats.gaffke import mean_p
@@ -37,6 +36,8 @@ from recsys.stats.inference_results import (
     Alternative,
     Estimate,
     Interval,
+    TestResult,
+    difference_numbers,
     fieller_lift,
     t_ratio,
     t_tail,
@@ -48,22 +49,28 @@ from recsys.stats.pair_pieces import PairsInMemory, PairsOfPieces, PairSource, P
 from recsys.stats.paired_tests import (
     BayesResult,
     EquivalenceResult,
-    allow_for_unseen,
     bayes_from_estimate,
     equivalence_from_estimate,
     sign_test,
     wilcoxon,
 )
-from recsys.stats.pairing import Aligned, Paired, Sides, align, describe_missing, side_estimates
+from recsys.stats.pairing import (
+    Aligned,
+    Differences,
+    Paired,
+    Sides,
+    align,
+    describe_missing,
+    side_estimates,
+)
 from recsys.stats.resampling import (
     Replicates,
     Resampler,
     seed_from_rng,
 )
 from recsys.stats.runs import RunsResult, compare_runs, folds_of_users, merge_runs, run_layout, run_result
-from recsys.stats.samples import FEW
+from recsys.stats.samples import FEW, Sample
 from recsys.stats.variance_reduction import (
-    AdjustedSides,
     Adjustment,
     Covariates,
     lookup_covariates,
@@ -74,6 +81,8 @@ from recsys.stats.variance_reduction import (
 Runs = Mapping[str, list[PerCase]]
 Bounds = tuple[float, float]
 Grouped = Mapping[str, Mapping[str, Sequence[Jackknife]]]
+# The statistic of each row in max-T as observed, NaN if it is not in the maximum, and as resampled.
+_Draws = Mapping[Triple, tuple[float, Float]]
 
 
 def compare_tables(
@@ -153,9 +162,8 @@ def compare_tables(
         adjustment = _build_adjustment(settings, aligned.users)
         pairs_found = PairsInMemory(aligned, counted_on)
         return _compare(
-            pairs_found, families, jackknives, ranges or {}, settings,
-            runs=runs, layout=layout, adjustment=adjustment,
-        )  # fmt: skip
+            pairs_found, families, jackknives, ranges or {}, runs=runs, layout=layout, adjustment=adjustment
+        )
 
 
 def compare_pieces(
@@ -192,7 +200,7 @@ def compare_pieces(
     triples = [triple for triple in families.triples if triple[2] not in jackknives.get(triple[0], {})]
     with warn_once():
         found = make_pairs(pieces, triples, centres, has_terms)
-        return _compare(found, families, jackknives, ranges, settings)
+        return _compare(found, families, jackknives, ranges)
 
 
 def _compare(
@@ -200,38 +208,51 @@ def _compare(
     families: _Families,
     jackknives: Grouped,
     ranges: Mapping[str, Bounds],
-    options: Options,
     *,
     runs: Runs | None = None,
     layout: str = "",
     adjustment: Adjustment | None = None,
 ) -> ComparisonTable:
     """The table of all rows: of pairs, or of metrics that are known without groups of users."""
+    options = families.options
     triples = [triple for triple in families.triples if triple[2] not in jackknives.get(triple[0], {})]
-    means, draws = _found_of_means(
-        triples, pairs, adjustment, ranges=ranges, families=families, options=options
-    )
-    rows = []
+    of_means, draws = _found_of_means(triples, pairs, adjustment, ranges, families)
+    found = []
     for triple in families.triples:
         model, base, metric = triple
         own_runs = ([], []) if runs is None else (runs[model], runs[base])
-        own, together = layout if max(map(len, own_runs)) > 1 else "", families.confidence(metric)
-        if triple not in means:
+        own = layout if max(map(len, own_runs)) > 1 else ""
+        if triple not in of_means:
             sides = jackknives[model][metric], jackknives[base][metric]
-            ids = [run.ids for run in own_runs[0]]
-            found = _found_by_jackknife(triple, *sides, ids, layout=own, together=together, options=options)
+            found.append(_found_by_jackknife(triple, *sides, own_runs[0], families, layout=own))
+        elif own:
+            found.append(
+                _found_in_runs(of_means[triple], *own_runs, families, layout=own, adjustment=adjustment)
+            )
         else:
-            found = means[triple]
-            if own:
-                found = _found_in_runs(
-                    found, *own_runs, layout=own, adjustment=adjustment, together=together, options=options
-                )
-        rows.append(found.row())
-    return _make_table(rows, families, draws, (pairs.missing, pairs.n_cases), options)
+            found.append(of_means[triple])
+    p_values = families.adjust([one.p_value for one in found], options.correction, draws)
+    of_margins = [
+        np.ones(len(found))
+        if getattr(found[0].margins, name) is None
+        else families.adjust(
+            [getattr(one.margins, name).p_value for one in found],
+            "holm" if options.correction == "max-t" else options.correction,
+        )
+        for name in ("equivalence", "non_inferiority")
+    ]
+    rows = zip(found, p_values.tolist(), *(p.tolist() for p in of_margins), strict=True)
+    notes = describe_missing(pairs.missing, pairs.n_cases, warns=True)
+    return ComparisonTable(
+        tuple(_row(one, p, margin_p, families) for one, p, *margin_p in rows),
+        families.says(),
+        options,
+        pairs.missing,
+        notes,
+    )
 
 
-@dataclass(frozen=True)
-class _Counts:
+class _Counts(NamedTuple):
     """What a row has in addition to its difference."""
 
     effect: Effect
@@ -260,51 +281,62 @@ class _Found:
 
     triple: Triple
     value: float
+    counts: _Counts
     sides: Sides
-    difference: float
-    error: float
-    own: Interval
+    own: Estimate
     together: Interval
     statistic: float
     p_value: float
     test: str
-    counts: _Counts
     margins: _Margins
-    notes: tuple[Note, ...]
     least: float = -math.inf
     runs: RunsResult | None = None
     variance_saved: float = math.nan
 
-    def row(self) -> Row:
-        """The row, without its family, adjusted p-value and verdict."""
-        first, second, variances = self.sides
-        (lift, wide), (_, own) = (
-            fieller_lift(first, second, variances, one, self.least) for one in (self.together, self.own)
-        )
-        model, baseline, metric = self.triple
-        return Row(
-            model,
-            baseline,
-            metric,
-            value=self.value,
-            baseline_value=second,
-            difference=self.difference,
-            interval=self.together,
-            relative=lift,
-            relative_interval=wide,
-            own_interval=self.own,
-            own_relative_interval=own,
-            statistic=self.statistic,
-            p_value=self.p_value,
-            adjusted_p=math.nan,
-            test=self.test,
-            standard_error=self.error,
-            runs=self.runs,
-            variance_saved=self.variance_saved,
-            notes=self.notes,
-            **vars(self.counts),
-            **self.margins._asdict(),
-        )
+
+def _row(found: _Found, p: float, margin_p: Sequence[float], families: _Families) -> Row:
+    """The row with its adjusted p and its verdict; `margin_p`: p of equivalence, p of non-inferiority."""
+    (model, baseline, metric), own, counts, runs = found.triple, found.own, found.counts, found.runs
+    (first, base, variances), options = found.sides, families.options
+    alpha, difference, gap = 1.0 - options.confidence, own.value, found.together
+    (lift, lifts), (_, own_lifts) = (
+        fieller_lift(first, base, variances, one, found.least) for one in (gap, own.interval)
+    )
+    kind: Kind = "no_difference"
+    numbers: dict[str, Any] = {}
+    if p < alpha and difference != 0:
+        gap, lifts = _without_zero(gap, difference), _without_zero(lifts, lift)
+        kind = "better" if (difference > 0) != (metric in options.lower_is_better) else "worse"
+    elif margin_p[0] < alpha:
+        kind, numbers = "equivalent", {"margin": options.margin, "margin_p": margin_p[0]}
+    elif margin_p[1] < alpha:
+        kind, numbers = "no_worse", {"margin": options.no_worse_than, "margin_p": margin_p[1]}
+    numbers |= difference_numbers(difference, gap, lift, lifts) | {"p": p, "correction": options.correction}
+    if counts.effect.name:
+        numbers["effect"] = counts.effect.name, counts.effect.value
+    if runs is not None:
+        numbers |= {"better_in": runs.better_in, "n_runs": runs.n_runs}
+    if counts.n_units == counts.ties and options.tie == 0:
+        kind, numbers["n_units"] = "identical", counts.n_units
+    elif not counts.effect.name and difference == 0 and own.standard_error == 0:
+        kind = "identical"
+    return Row(
+        model, baseline, metric, value=found.value, baseline_value=base, difference=difference, interval=gap,
+        relative=lift, relative_interval=lifts, own_interval=own.interval, own_relative_interval=own_lifts,
+        statistic=found.statistic, p_value=found.p_value, adjusted_p=p, test=found.test,
+        standard_error=own.standard_error, verdict=Verdict(kind, metric, numbers), runs=runs, notes=own.notes,
+        family=families.name(metric), variance_saved=found.variance_saved,
+        **counts._asdict(), **found.margins._asdict(),
+    )  # fmt: skip
+
+
+def _without_zero(interval: Interval, value: float) -> Interval:
+    """The interval without 0, which a later step of the correction excludes and it may not."""
+    least = 1e-12 * value
+    if not math.isfinite(interval.low + interval.high):
+        return interval
+    low = max(interval.low, least) if value > 0 else interval.low
+    return replace(interval, low=low, high=min(interval.high, least) if value < 0 else interval.high)
 
 
 @dataclass(frozen=True)
@@ -327,22 +359,24 @@ class _Families:
         own = [t for t in self.triples if self.name(t[2]) == self.name(metric)]
         return len(own) * self.chosen // 2 if self.chosen else len(own)
 
-    def confidence(self, metric: str) -> float:
-        """That of each interval, so that they hold together unless the correction lets some be false."""
-        options = self.options
-        if options.correction in ("none", "bh", "by"):
-            return options.confidence
-        return 1.0 - (1.0 - options.confidence) / self.size(metric)
+    def levels(self, metric: str) -> tuple[float, float]:
+        """The confidence of an interval alone, and so that all of a family hold together.
 
-    def adjust(self, p_values: Float, correction: str, draws: _Draws | None = None) -> Float:
+        They are the same where the correction lets some be false.
+        """
+        alone, is_each = self.options.confidence, self.options.correction in ("none", "bh", "by")
+        return alone, alone if is_each else 1.0 - (1.0 - alone) / self.size(metric)
+
+    def adjust(self, found: Sequence[float], correction: str, draws: _Draws | None = None) -> Float:
         """P-values of all rows, each corrected over its family."""
-        adjusted = np.array(p_values, dtype=np.float64)
+        p_values = np.array(found, dtype=np.float64)
+        adjusted = p_values.copy()
         names = np.array([self.name(metric) for *_, metric in self.triples])
         for family in dict.fromkeys(names.tolist()):
             own = np.flatnonzero(names == family)
             p, metrics = p_values[own], [self.triples[row][2] for row in own.tolist()]
             if correction == "max-t":
-                adjusted[own] = _adjust_by_draws([self.triples[row] for row in own.tolist()], p, draws)
+                adjusted[own] = _adjust_by_draws([self.triples[row] for row in own.tolist()], p, draws or {})
             elif correction == "holm" and self.chosen:
                 adjusted[own] = adjust_best(p, metrics)
             else:  # pairs that are not shown count as if nothing had been found
@@ -417,30 +451,6 @@ def _means(runs: Runs, jackknives: Grouped, metric: str) -> dict[str, float]:
     return means
 
 
-def _make_table(
-    rows: Sequence[Row],
-    families: _Families,
-    draws: _Draws | None,
-    missing: tuple[Mapping[str, Any], int],
-    settings: Options,
-) -> ComparisonTable:
-    """The table of rows with their adjusted p-values; `missing`: what each model lacks, of how many."""
-    adjusted = families.adjust(np.array([row.p_value for row in rows]), settings.correction, draws)
-    margins = "holm" if settings.correction == "max-t" else settings.correction
-    equivalence_p, non_inferiority_p = (
-        np.ones(len(rows))
-        if getattr(rows[0], name) is None
-        else families.adjust(np.array([getattr(row, name).p_value for row in rows]), margins)
-        for name in ("equivalence", "non_inferiority")
-    )
-    notes = describe_missing(*missing, warns=True)
-    final_rows = tuple(
-        with_verdict(replace(row, family=families.name(row.metric)), float(p), (float(q), float(r)), settings)
-        for row, p, q, r in zip(rows, adjusted, equivalence_p, non_inferiority_p, strict=True)
-    )
-    return ComparisonTable(final_rows, families.says(), settings, missing[0], notes)
-
-
 def _runs_by_model(tables: Mapping[str, PerCase | Sequence[PerCase]]) -> dict[str, list[PerCase]]:
     return {name: [t] if isinstance(t, PerCase) else list(t) for name, t in tables.items()}
 
@@ -465,143 +475,115 @@ def _found_of_means(
     triples: Sequence[Triple],
     pairs: PairSource,
     adjustment: Adjustment | None,
-    *,
     ranges: Mapping[str, Bounds],
     families: _Families,
-    options: Options,
-) -> tuple[dict[Triple, _Found], _Draws | None]:
+) -> tuple[dict[Triple, _Found], _Draws]:
     """The differences of means over cases, and their draws if max-T is the correction."""
-    adjusted = _adjust_sides(triples, pairs, adjustment)
-    is_resampled = options.correction == "max-t" or {options.test, options.interval_method} & set(BOOTSTRAPS)
+    options, adjusted = families.options, dict[Triple, tuple[Differences, float]]()
+    if adjustment is not None and isinstance(pairs, PairsInMemory):
+        for triple in triples:
+            values, counted = pairs.of(triple)
+            if values.n_cases and not counted.sample.few_decide:
+                adjusted[triple] = adjustment.pairs(values, pairs.present(triple))
     replicates: Replicates | None = None
-    draws: _Draws | None = None
-    if is_resampled and triples:
-        tested = [adjusted[t].differences if t in adjusted else pairs.of(t)[0] for t in triples]
-        seed = seed_from_rng(options.rng)
-        resampler = Resampler(
-            np.empty(0, dtype=np.uint64), options.n_resamples, seed, options.scheme, progress=options.progress
-        )
+    draws: _Draws = {}
+    if triples and (
+        options.correction == "max-t" or {options.test, options.interval_method} & set(BOOTSTRAPS)
+    ):
+        tested = [adjusted[t][0] if t in adjusted else pairs.of(t)[0] for t in triples]
+        none, seed = np.empty(0, dtype=np.uint64), seed_from_rng(options.rng)
+        resampler = Resampler(none, options.n_resamples, seed, options.scheme, progress=options.progress)
         replicates = pairs.replicate(triples, tested, resampler)
         if options.correction == "max-t":
             fit = fit_for_max_t([one.sample for one in tested])
             observed = np.where(fit, replicates.observed_t(), np.nan)
-            draws = _Draws(triples, observed, replicates.t_values())
+            draws = dict(zip(triples, zip(observed, replicates.t_values(), strict=True), strict=True))
     found = {}
     for place, triple in enumerate(triples):
-        values, counted = pairs.of(triple)
-        if not values.n_cases:
-            raise _no_pairs(triple)
+        drawn = None if replicates is None else replicates.row(place)
         found[triple] = _found_of_mean(
-            triple, values, counted, adjusted.get(triple),
-            None if replicates is None else replicates.row(place),
-            known=ranges.get(triple[2]), together=families.confidence(triple[2]), options=options,
-        )  # fmt: skip
+            triple,
+            pairs.of(triple),
+            families,
+            ranges.get(triple[2]),
+            adjusted=adjusted.get(triple),
+            drawn=drawn,
+        )
     return found, draws
-
-
-def _adjust_sides(
-    triples: Sequence[Triple], pairs: PairSource, adjustment: Adjustment | None
-) -> dict[Triple, AdjustedSides]:
-    """Both sides of all pairs in which enough users differ, adjusted."""
-    adjusted: dict[Triple, AdjustedSides] = {}
-    if adjustment is None or not isinstance(pairs, PairsInMemory):
-        return adjusted
-    for triple in triples:
-        values, counted = pairs.of(triple)
-        if values.n_cases and not counted.sample.few_decide:
-            adjusted[triple] = adjustment.sides(values, pairs.present(triple))
-    return adjusted
-
-
-class _Draws(NamedTuple):
-    """The statistics of rows as observed and as resampled; NaN as observed if a row is not in the maximum."""
-
-    triples: Sequence[Triple]
-    observed: Float
-    resampled: Float
 
 
 def _found_of_mean(
     triple: Triple,
-    differences: Paired,
-    counted: Paired,
-    adjusted: AdjustedSides | None,
-    drawn: Replicates | None,
-    *,
+    pairs: tuple[Paired, Paired],
+    families: _Families,
     known: Bounds | None,
-    together: float,
-    options: Options,
+    *,
+    adjusted: tuple[Differences, float] | None,
+    drawn: Replicates | None,
 ) -> _Found:
-    """One difference of means; at the confidence `together` the intervals of its family hold together."""
-    _, baseline, metric = triple
-    sample = differences.sample
+    """One difference of means, from the pairs that are averaged and those that are counted."""
+    (model, baseline, metric), (differences, counted), options = triple, pairs, families.options
+    if not differences.n_cases:
+        raise InputError(f"{model!r} and {baseline!r} have no case in common on {metric!r}.", column=metric)
+    (confidence, together), is_lower_better = families.levels(metric), metric in options.lower_is_better
+    sample, alpha = differences.sample, 1.0 - confidence
     counted_sample = sample if counted is differences else counted.sample
     ends = _bounds_of(differences, known)
-    tested = differences if adjusted is None else adjusted.differences
+    reach = ends[1] - ends[0]
+    tested, saved = (differences, math.nan) if adjusted is None else adjusted
     test = DifferenceTest(
         sample if adjusted is None else tested.sample, options.test, options.interval_method,
-        ends[1] - ends[0], tested.notes, adjusted is not None, tested.spent, drawn,
+        reach, tested.notes, tested.spent, drawn,
     )  # fmt: skip
-    if options.test == "wilcoxon":
-        result = test.with_sparse_note(wilcoxon(tested))  # type: ignore[arg-type] # of pairs in memory
-    elif options.test == "sign":
-        result = test.with_sparse_note(sign_test(tested, dead_zone=options.tie))
-    else:
-        result = test.result(options.confidence)
-    own_interval = test.interval(options.confidence)
-    interval = own_interval if together == options.confidence else test.interval(together)
+    result = _result(test, tested, options)
+    interval = test.interval(confidence)
+    wide = interval if together == confidence else test.interval(together)
     sides = differences.side_estimates()
+    is_gain = (sides.first > sides.second) != is_lower_better
     n_above, ties, n_below = counted_sample.wins_ties_losses(options.tie)
-    wins, losses = (n_below, n_above) if metric in options.lower_is_better else (n_above, n_below)
+    wins, losses = (n_below, n_above) if is_lower_better else (n_above, n_below)
     notes = differences.notes
     if not sides.second > 0:
-        notes = (*notes, note("no_lift", metric, baseline=baseline))
+        notes += (note("no_lift", metric, baseline=baseline),)
     if 0 < wins + losses < FEW:
-        n, alpha = n_above + ties + n_below, 1.0 - options.confidence
         needed = math.ceil(1.0 - math.log2(alpha))  # all signs agree in two of 2^n flips
-        facts = {"n_differing": wins + losses, "n": n, "needed": needed, "level": 100 * alpha}
-        notes = (*notes, note("few_signs", metric, **facts))
+        facts = {"n_differing": wins + losses, "n": wins + ties + losses, "needed": needed}
+        notes += (note("few_signs", metric, **facts, level=100 * alpha),)
     if options.adjusts and adjusted is None:
-        notes = (*notes, note("not_adjusted", metric, is_mean=True))
+        notes += (note("not_adjusted", metric, is_mean=True),)
     notes += tuple(one for one in result.notes if one not in notes)
-    reach, alpha, difference = ends[1] - ends[0], 1.0 - options.confidence, sides.first - sides.second
     if options.tests_margins and known is None and math.isfinite(reach) and ends != (0.0, 1.0):
         notes += (note("range_assumed", metric, low=ends[0], high=ends[1]),)
     if math.isfinite(reach) and result.p_value < alpha and not options.adjusts:
-        alternative: Alternative = "greater" if difference > 0 else "less"
+        alternative: Alternative = "greater" if sides.first > sides.second else "less"
         if mean_p(sample, 0.0, -reach, reach, alternative) > alpha / 2.0:
-            what = "losses" if (difference > 0) != (metric in options.lower_is_better) else "gains"
+            what = "losses" if is_gain else "gains"
             notes += (note("not_excluded", metric, what=what, n=counted_sample.n),)
-    effect = EFFECTS[options.effect](differences, confidence=options.confidence)
+    effect = EFFECTS[options.effect](differences, confidence=confidence)
     counts = _Counts(effect, wins, ties, losses, differences.n_cases, counted_sample.n)
-    found = _Found(
-        triple, sides.first, sides, difference, test.sample.error, own_interval, interval, result.statistic,
-        result.p_value, result.method, counts, _Margins(), notes, -1.0 if ends[0] >= 0.0 else -math.inf,
-    )  # fmt: skip
+    margins, method, least = _Margins(), result.method, -1.0 if ends[0] >= 0.0 else -math.inf
     if adjusted is not None:  # effect, wins and losses stay unadjusted
-        sides, n = side_estimates(adjusted.sides), adjusted.sides.totals.shape[1]
-        estimate = Estimate(sides.first - sides.second, found.error, own_interval, n)
-        return replace(
-            found,
-            value=sides.first,
-            sides=sides,
-            difference=estimate.value,
-            test=f"{found.test}, adjusted",
-            margins=_margins(metric, estimate, n - 1 - tested.spent, options),
-            least=-math.inf,
-            variance_saved=adjusted.variance_saved,
-        )
-    if not options.tests_margins:
-        return found
-    estimate = sample_estimate(sample, differences.notes, options.confidence)
-    if counted_sample.few_decide:
-        estimate = replace(estimate, standard_error=math.nan)
-    margins = _margins(metric, estimate, sample.df, options)
-    equivalent, no_worse = (
-        None if one is None else allow_for_unseen(one, sample, (-reach, reach), options.confidence)
-        for one in margins[:2]
-    )
-    return replace(found, margins=_Margins(equivalent, no_worse, margins.bayes))
+        sides, method, least = side_estimates(adjusted[0].sides), f"{method}, adjusted", -math.inf
+        estimate = Estimate(sides.first - sides.second, test.sample.error, interval, test.sample.n)
+        margins = _margins(metric, estimate, test.sample.df - (tested.spent or 0), options)
+    elif options.tests_margins:
+        estimate = sample_estimate(sample, differences.notes, confidence)
+        if counted_sample.few_decide:
+            estimate = replace(estimate, standard_error=math.nan)
+        margins = _margins(metric, estimate, sample.df, options, seen=(sample, (-reach, reach)))
+    own = Estimate(sides.first - sides.second, test.sample.error, interval, test.sample.n, notes)
+    return _Found(
+        triple, sides.first, counts, sides, own, wide, result.statistic, result.p_value, method, margins,
+        least, variance_saved=saved,
+    )  # fmt: skip
+
+
+def _result(test: DifferenceTest, pairs: Paired, options: Options) -> TestResult:
+    if options.test == "wilcoxon":
+        return test.with_sparse_note(wilcoxon(pairs))  # type: ignore[arg-type] # of pairs in memory
+    if options.test == "sign":
+        return test.with_sparse_note(sign_test(pairs, dead_zone=options.tie))
+    return test.result(options.confidence)
 
 
 def _bounds_of(d: Paired, known: Bounds | None) -> Bounds:
@@ -615,18 +597,26 @@ def _bounds_of(d: Paired, known: Bounds | None) -> Bounds:
 
 
 def _margins(
-    metric: str, estimate: Estimate, df: float, options: Options, *, is_mean: bool = True
+    metric: str,
+    estimate: Estimate,
+    df: float,
+    options: Options,
+    *,
+    is_mean: bool = True,
+    seen: tuple[Sample, Bounds] | None = None,
 ) -> _Margins:
     """Equivalence and non-inferiority of an estimate and, for a mean, its posterior."""
-    confidence, lower_is_better = options.confidence, metric in options.lower_is_better
+    by_margin = partial(equivalence_from_estimate, estimate, df, confidence=options.confidence, seen=seen)
+    lower_is_better = metric in options.lower_is_better
     equivalent = no_worse = bayes = None
     if options.margin is not None:
-        equivalent = equivalence_from_estimate(estimate, df, options.margin, confidence=confidence)
+        equivalent = by_margin(options.margin)
     if options.no_worse_than is not None:
-        margin = (-math.inf, options.no_worse_than) if lower_is_better else (-options.no_worse_than, math.inf)
-        no_worse = equivalence_from_estimate(estimate, df, margin, confidence=confidence)
+        no_worse = by_margin(
+            (-math.inf, options.no_worse_than) if lower_is_better else (-options.no_worse_than, math.inf)
+        )
     if options.rope is not None and is_mean:
-        bayes = bayes_from_estimate(estimate, df, options.rope, confidence=confidence)
+        bayes = bayes_from_estimate(estimate, df, options.rope, confidence=options.confidence)
         if lower_is_better:
             bayes = replace(bayes, p_worse=bayes.p_better, p_better=bayes.p_worse)
     return _Margins(equivalent, no_worse, bayes)
@@ -636,30 +626,31 @@ def _found_in_runs(
     found: _Found,
     model: Sequence[PerCase],
     baseline: Sequence[PerCase],
+    families: _Families,
     *,
     layout: str,
     adjustment: Adjustment | None,
-    together: float,
-    options: Options,
 ) -> _Found:
     """The same with test and interval over the runs, adjusted if there is an adjustment."""
-    metric, counts, uneven = found.triple[2], found.counts, len(model) != len(baseline)
+    metric, uneven = found.triple[2], len(model) != len(baseline)
     over_runs = partial(
-        compare_runs, model, baseline, metric, layout=layout, test_over_train=options.test_over_train,
+        compare_runs, model, baseline, metric, layout=layout,
+        test_over_train=families.options.test_over_train,
     )  # fmt: skip
-    unadjusted = over_runs(confidence=options.confidence)
-    if counts.wins + counts.losses < FEW or unadjusted.standard_error == 0:
+    confidence, together = families.levels(metric)
+    plain = over_runs(confidence=confidence)
+    if found.counts.wins + found.counts.losses < FEW or plain.standard_error == 0:
         # The spread between runs adds to what was not seen, and no test is known for both.
-        unbounded = Interval(-math.inf, math.inf, options.confidence, "none")
-        unknown = replace(unadjusted, standard_error=math.nan, interval=unbounded, p_value=math.nan)
-        found = replace(found, notes=(*found.notes, note("few_differ_in_runs", metric)))
-        return _over_runs(found, unknown, unbounded, options, layout=layout, uneven=uneven)
-    adjusted = over_runs(confidence=options.confidence, adjustment=adjustment)
+        notes = (note("few_differ_in_runs", metric), *plain.notes)
+        wide = Interval(-math.inf, math.inf, confidence, "none")
+        plain = replace(plain, standard_error=math.nan, interval=wide, p_value=math.nan, notes=notes)
+        return _over_runs(found, plain, wide, layout, families.options, uneven=uneven)
+    runs = over_runs(confidence=confidence, adjustment=adjustment)
     wide = over_runs(confidence=together, adjustment=adjustment).interval
-    found = _over_runs(found, adjusted, wide, options, layout=layout, uneven=uneven)
+    found = _over_runs(found, runs, wide, layout, families.options, uneven=uneven)
     if adjustment is None:
         return found
-    saved = variance_saved_share(adjusted.standard_error, unadjusted.standard_error)
+    saved = variance_saved_share(runs.standard_error, plain.standard_error)
     return replace(found, variance_saved=saved, test=f"{found.test}, adjusted")
 
 
@@ -667,22 +658,21 @@ def _found_by_jackknife(
     triple: Triple,
     model: Sequence[Jackknife],
     baseline: Sequence[Jackknife],
-    run_ids: Sequence[Array],
+    runs: Sequence[PerCase],
+    families: _Families,
     *,
     layout: str,
-    together: float,
-    options: Options,
 ) -> _Found:
-    """One model against the baseline, from the metric's values without each group of users.
+    """One model against the baseline, from the metric's values without each group of users, by run.
 
-    `run_ids` holds the case ids of each run of the model.
+    `runs` are those of the model.
     """
-    n_runs = max(len(model), len(baseline))
+    options, levels, n_runs = families.options, families.levels(triple[2]), max(len(model), len(baseline))
     differences = [model[r % len(model)] - baseline[r % len(baseline)] for r in range(n_runs)]
     model_mean, baseline_mean = mean_jackknife(model), mean_jackknife(baseline)
     mean_difference = mean_jackknife(differences)
-    estimate, wide = (mean_difference.estimate(level) for level in (options.confidence, together))
-    t = t_ratio(estimate.value, estimate.standard_error)
+    estimate, wide = map(mean_difference.estimate, levels)
+    t, df = t_ratio(estimate.value, estimate.standard_error), mean_difference.df
     model_variance, baseline_variance = model_mean.variance(), baseline_mean.variance()
     covariance = (model_variance + baseline_variance - (model_mean - baseline_mean).variance()) / 2.0
     sides = Sides(model_mean.value, baseline_mean.value, (model_variance, covariance, baseline_variance))
@@ -690,59 +680,46 @@ def _found_by_jackknife(
     if options.adjusts:
         notes += (note("not_adjusted", triple[2], is_mean=False),)
     n, undefined = len(model_mean.without), Interval(math.nan, math.nan, options.confidence, "none")
-    effect = Effect("", math.nan, undefined, "undefined", 0)
+    counts = _Counts(Effect("", math.nan, undefined, "undefined", 0), 0, 0, 0, int(model_mean.sizes.sum()), n)
     found = _Found(
-        triple, sides.first, sides, estimate.value, estimate.standard_error, estimate.interval, wide.interval,
-        t, t_tail(t, mean_difference.df), f"jackknife t ({n} groups)",
-        _Counts(effect, 0, 0, 0, int(model_mean.sizes.sum()), n),
-        _margins(triple[2], estimate, mean_difference.df, options, is_mean=False), notes,
+        triple, sides.first, counts, sides, replace(estimate, notes=notes), wide.interval, t, t_tail(t, df),
+        f"jackknife t ({n} groups)", _margins(triple[2], estimate, df, options, is_mean=False),
     )  # fmt: skip
     if not layout:
         return found
     per_run = np.array([difference.value for difference in differences])
     baseline_per_run = np.array([baseline[r % len(baseline)].value for r in range(n_runs)])
     if layout == "folds":
-        ids = [run_ids[r % len(run_ids)] for r in range(n_runs)]
-        runs, over_runs = (
-            folds_of_users(per_run.tolist(), baseline_per_run.tolist(), ids, options.test_over_train, level)
-            for level in (options.confidence, together)
+        ids = [runs[r % len(runs)].ids for r in range(n_runs)]
+        over_runs = partial(
+            folds_of_users, per_run.tolist(), baseline_per_run.tolist(), ids, options.test_over_train
         )
     else:
         # The variance between runs is added to that between users; their overlap counts twice, which is safe.
         shared = covariance - baseline_variance
         by_users = np.array([[mean_difference.variance(), shared], [shared, baseline_variance]])
         by_runs = np.cov(per_run, baseline_per_run) / n_runs
-        runs, over_runs = (
-            run_result(
-                "users and runs added",
-                per_run,
-                [(by_users, mean_difference.df), (by_runs, n_runs - 1.0)],
-                variances=(float(by_users[0, 0]), float(by_runs[0, 0])),
-                n_users=found.counts.n_cases,
-                confidence=level,
-            )
-            for level in (options.confidence, together)
-        )
+        over_runs = partial(
+            run_result, "users and runs added", per_run, [(by_users, df), (by_runs, n_runs - 1.0)],
+            variances=(float(by_users[0, 0]), float(by_runs[0, 0])), n_users=counts.n_cases,
+        )  # fmt: skip
+    result, result_wide = (over_runs(confidence=level) for level in levels)
     uneven = len(model) != len(baseline)
-    return _over_runs(found, runs, over_runs.interval, options, layout=layout, uneven=uneven)
+    return _over_runs(found, result, result_wide.interval, layout, options, uneven=uneven)
 
 
 def _over_runs(
-    found: _Found, runs: RunsResult, interval: Interval, options: Options, *, layout: str, uneven: bool
+    found: _Found, runs: RunsResult, interval: Interval, layout: str, options: Options, *, uneven: bool
 ) -> _Found:
     """The same with test and intervals over several runs, whose spread is part of the error.
 
     Notes say which options several runs ignore; `interval` is that of the family, `uneven`: the two sides
     differ in their number of runs.
     """
-    metric, base = found.triple[2], found.sides.second
-    notes = runs.notes
-    changed = {
-        "test": options.test not in ("permutation", "t"),
-        "interval": options.interval not in (None, "t"),
-    }
-    for name in (name for name, is_changed in changed.items() if is_changed):
-        notes += (note("users_only", option=name, value=getattr(options, name)),)
+    metric, notes = found.triple[2], runs.notes
+    for name, usual in (("test", ("permutation", "t")), ("interval", (None, "t"))):
+        if getattr(options, name) not in usual:
+            notes += (note("users_only", option=name, value=getattr(options, name)),)
     if layout == "seeds" and options.test_over_train is not None:
         notes += (note("folds_only"),)
     if layout == "seeds" and uneven:
@@ -750,38 +727,32 @@ def _over_runs(
     runs = replace(runs, notes=notes)
     if metric in options.lower_is_better:
         runs = replace(runs, better_in=sum(gap < 0 for gap in runs.per_run))
-    estimate = Estimate(runs.difference, runs.standard_error, runs.interval, runs.n_users)
-    shared = runs.baseline_covariance + runs.baseline_variance
-    variance = runs.standard_error**2 + runs.baseline_covariance + shared
+    is_mean, error = bool(found.counts.effect.name), runs.standard_error
     return replace(
         found,
-        sides=Sides(base + runs.difference, base, (variance, shared, runs.baseline_variance)),
-        difference=runs.difference,
-        error=runs.standard_error,
-        own=runs.interval,
+        sides=runs.sides(found.sides.second),
+        own=Estimate(runs.value, error, runs.interval, runs.n, found.own.notes + notes),
         together=interval,
-        statistic=runs.difference / runs.standard_error if runs.standard_error > 0 else math.nan,
+        statistic=runs.value / error if error > 0 else math.nan,
         p_value=runs.p_value,
         test=runs.method,
-        margins=_margins(metric, estimate, runs.df, options, is_mean=bool(found.counts.effect.name)),
-        notes=found.notes + runs.notes,
+        margins=_margins(metric, replace(runs, notes=()), runs.df, options, is_mean=is_mean),
         least=-math.inf,
         runs=runs,
     )
 
 
-def _adjust_by_draws(triples: Sequence[Triple], p_values: Float, draws: _Draws | None) -> Float:
+def _adjust_by_draws(triples: Sequence[Triple], p_values: Float, draws: _Draws) -> Float:
     """P-values of a family adjusted by max-T.
 
     `join_parts` adds the rows that are not part of the maximum (metrics of the catalogue, and rows in which
     few units differ).
     """
-    place = {} if draws is None else {triple: at for at, triple in enumerate(draws.triples)}
-    drawn = np.array([triple in place for triple in triples])
     adjusted = np.full(len(triples), math.nan)
-    if draws is not None and drawn.any():
-        at = [place[triple] for triple in triples if triple in place]
-        adjusted[drawn] = step_down(draws.observed[at], draws.resampled[at])[1]
+    drawn = [row for row, triple in enumerate(triples) if triple in draws]
+    if drawn:
+        observed, resampled = zip(*(draws[triples[row]] for row in drawn), strict=True)
+        adjusted[drawn] = step_down(np.array(observed), np.array(resampled))[1]
     adjusted = join_parts(adjusted, p_values, ~np.isnan(adjusted) | np.isnan(p_values))
     # The draws may give a slightly smaller p than the chosen test; a correction must not lower p.
     at_least_raw: Float = np.maximum(adjusted, p_values)
@@ -809,8 +780,3 @@ def _metric_names(runs: Runs, metrics: Sequence[str] | None, jackknife_metrics: 
     if not shared:
         raise InputError("the tables share no metric.", hint="Evaluate all models with the same metrics.")
     return shared
-
-
-def _no_pairs(triple: Triple) -> InputError:
-    model, baseline, metric = triple
-    return InputError(f"{model!r} and {baseline!r} have no case in common on {metric!r}.", column=metric)

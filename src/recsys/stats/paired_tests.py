@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +22,7 @@ from recsys.errors import InputError, check_choice
 from recsys.records.arrays import Bool, Float
 from recsys.records.checks import is_number, to_floats
 from recsys.records.facts import Note, note
-from recsys.stats.gaffke import (
-    METHOD,
-)
+from recsys.stats.gaffke import METHOD
 from recsys.stats.inference_results import (
     Alternative,
     Estimate,
@@ -85,7 +83,7 @@ def paired_t(
     """
     check_alternative(alternative)
     d = as_paired(differences)
-    return t_test(d.sample, d.notes, d.spent, alternative=alternative, confidence=confidence)
+    return t_test(d.sample, d.notes, d.spent or 0, alternative=alternative, confidence=confidence)
 
 
 def sign_flip(
@@ -155,7 +153,7 @@ def wilcoxon(
         if exact
         else _normal_rank_p(ranks, positive_sum, alternative)
     )
-    p_of_mean = t_tail(t_ratio(mean, d.sample.error), d.sample.df - d.spent, alternative)
+    p_of_mean = t_tail(t_ratio(mean, d.sample.error), d.sample.df - (d.spent or 0), alternative)
     if (p < _ALPHA) != (p_of_mean < _ALPHA):
         notes += rank_notes(len(means))
     name = "Wilcoxon (exact)" if exact else "Wilcoxon (normal, continuity correction)"
@@ -409,58 +407,44 @@ def equivalence(
     """
     d = as_differences(differences)
     estimate = difference_estimate(d, confidence)
-    result = equivalence_from_estimate(estimate, d.sample.df, margin, confidence=confidence)
-    return allow_for_unseen(result, d.sample, check_bounds(bounds), confidence)
-
-
-def allow_for_unseen(
-    result: EquivalenceResult, sample: Sample, bounds: tuple[float, float], confidence: float
-) -> EquivalenceResult:
-    """The result with p-values and bounds that allow for what was not seen; unchanged without a range."""
-    low, high = result.margin
-    above = below = None
-    if math.isfinite(low):
-        above = bounded_mean_test(sample, low, bounds, "greater", confidence=confidence)
-    if math.isfinite(high):
-        below = bounded_mean_test(sample, high, bounds, "less", confidence=confidence)
-    if above is None and below is None:
-        return result
-    p_above, p_below, least, most = (
-        result.p_above_low, result.p_below_high, result.interval.low, result.interval.high,
-    )  # fmt: skip
-    if above is not None and above.interval is not None:
-        p_above, least = above.p_value, above.interval.low
-        most = most if math.isfinite(high) else math.inf
-    if below is not None and below.interval is not None:
-        p_below, most = below.p_value, below.interval.high
-        least = least if math.isfinite(low) else -math.inf
-    notes = dict.fromkeys(note for test in (above, below) if test is not None for note in test.notes)
-    return replace(
-        result,
-        p_value=math.nan if math.isnan(p_above + p_below) else max(p_above, p_below),
-        p_above_low=p_above,
-        p_below_high=p_below,
-        interval=replace(result.interval, low=least, high=most, method=METHOD),
-        notes=(*result.notes, *notes),
-    )
+    seen = d.sample, check_bounds(bounds)
+    return equivalence_from_estimate(estimate, d.sample.df, margin, confidence=confidence, seen=seen)
 
 
 def equivalence_from_estimate(
-    estimate: Estimate, df: float, margin: float | tuple[float, float], *, confidence: float = 0.95
+    estimate: Estimate,
+    df: float,
+    margin: float | tuple[float, float],
+    *,
+    confidence: float = 0.95,
+    seen: tuple[Sample, tuple[float, float]] | None = None,
 ) -> EquivalenceResult:
-    """TOST of any estimate with a t distribution."""
+    """TOST of any estimate with a t distribution.
+
+    Where the units that were `seen` and the ends of their range are given, it allows for those that were not.
+    """
     low, high = _two_ends(margin, "the margin")
     if not low < high:
         raise InputError(f"the margin must run from a lower to a higher value, got {(low, high)}.")
     check_confidence(confidence)
-    mean, error = estimate.value, estimate.standard_error
-    p_above_low = _one_sided_p(mean, low, error, df, "greater")
-    p_below_high = _one_sided_p(mean, high, error, df, "less")
-    interval_confidence = max(1e-9, 2.0 * confidence - 1.0)
-    interval = t_interval(mean, error, df, interval_confidence, "two-sided")
-    p = math.nan if math.isnan(p_above_low) else max(p_above_low, p_below_high)
+    mean, error, notes = estimate.value, estimate.standard_error, dict.fromkeys(estimate.notes)
+    sides: tuple[tuple[float, Literal["greater", "less"]], ...] = (low, "greater"), (high, "less")
+    p_values = [_one_sided_p(mean, end, error, df, side) for end, side in sides]
+    interval = t_interval(mean, error, df, max(1e-9, 2.0 * confidence - 1.0), "two-sided")
+    ends = [interval.low, interval.high]
+    for at, (end, side) in enumerate(sides):
+        if seen is None or math.isinf(end):
+            continue
+        test = bounded_mean_test(seen[0], end, seen[1], side, confidence=confidence)
+        if test is not None:
+            p_values[at], notes = test.p_value, notes | dict.fromkeys(test.notes)
+            ends[at] = test.interval.low if at == 0 else test.interval.high
+            if math.isinf(sides[1 - at][0]):
+                ends[1 - at] = sides[1 - at][0]
+            interval = replace(interval, low=ends[0], high=ends[1], method=METHOD)
+    p = math.nan if math.isnan(sum(p_values)) else max(p_values)
     return EquivalenceResult(
-        "TOST", mean, (low, high), p, p_above_low, p_below_high, interval, estimate.n, estimate.notes
+        "TOST", mean, (low, high), p, p_values[0], p_values[1], interval, estimate.n, tuple(notes)
     )
 
 
@@ -487,14 +471,12 @@ def non_inferiority(
     if not (is_number(margin) and margin > 0):
         raise InputError(f"the margin of non-inferiority must be positive, got {margin!r}.")
     d = as_differences(differences)
-    estimate = difference_estimate(d, confidence)
-    mean, error, df = estimate.value, estimate.standard_error, d.sample.df
-    p = _one_sided_p(mean, -margin, error, df, "greater")
-    interval = t_interval(mean, error, df, confidence, "greater")
-    result = EquivalenceResult(
-        "non-inferiority", mean, (-margin, math.inf), p, p, 0.0, interval, estimate.n, estimate.notes
-    )
-    return allow_for_unseen(result, d.sample, check_bounds(bounds), confidence)
+    found = equivalence(d, (-margin, math.inf), confidence=confidence, bounds=bounds)
+    interval = replace(found.interval, confidence=confidence)
+    if interval.method != METHOD:
+        interval = t_interval(found.difference, d.sample.error, d.sample.df, confidence, "greater")
+    p, method = found.p_above_low, "non-inferiority"
+    return replace(found, method=method, p_value=p, p_below_high=0.0, interval=interval)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,6 @@ from recsys.records.facts import Note, note
 from recsys.stats.inference_results import UnpairedWarning, caution
 from recsys.stats.resampling import Units, Words, collapse, influences, unit_keys
 from recsys.stats.samples import Sample, count_values
-from recsys.stats.sign_flips import SignFlips
 
 
 class Sides(NamedTuple):
@@ -50,7 +49,7 @@ class PairSums:
     levels: tuple[Float, Float] | None
     n_unpaired: int = 0
     notes: tuple[Note, ...] = ()
-    spent: int = 0
+    spent: None = None
     read: Callable[[], Float] = tuple  # type: ignore[assignment]
 
     @staticmethod
@@ -118,7 +117,7 @@ class PairSums:
 class Differences:
     """Paired values of two sides; `values` is `first - second`. Cases excluded on either side are left out.
 
-    `spent` counts the degrees of freedom used by covariates and strata the values were adjusted for.
+    `spent` counts the degrees of freedom used by covariates and strata the values were adjusted for, if any.
     """
 
     first: Float
@@ -127,8 +126,7 @@ class Differences:
     keys: Words = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
     weights: Float | None = None
     notes: tuple[Note, ...] = ()
-    spent: int = 0
-    is_adjusted: bool = False
+    spent: int | None = None
 
     @property
     def values(self) -> Float:
@@ -169,11 +167,6 @@ class Differences:
     def sample(self) -> Sample:
         """The differences of units, of which tests see nothing else."""
         return Sample.row(self.units) if self.sums is None else self.sums.sample
-
-    @cached_property
-    def flips(self) -> SignFlips:
-        """The differences as the sign-flip test sees them."""
-        return SignFlips.of(self.sample)
 
     def side_estimates(self) -> Sides:
         """The means of both sides, and the variances of these means."""
@@ -229,9 +222,10 @@ class Aligned:
     def differences(self, model: str, baseline: str, metric: str) -> Float:
         return self.tables[model][metric] - self.tables[baseline][metric]
 
-    def pair(self, triple: tuple[str, str, str]) -> Differences:
-        """The pairs of model, baseline and metric."""
+    def pair(self, triple: tuple[str, str, str], among: Bool | None = None) -> Differences:
+        """The pairs of model, baseline and metric, of all cases or of some."""
         has_both, n_unpaired = self.paired(*triple)
+        has_both = has_both if among is None else has_both & among
         both = slice(None) if has_both.all() else has_both
         first, second = (self.tables[name][triple[2]][both] for name in triple[:2])
         clusters = None if self.clusters is None else self.clusters[both]

@@ -18,6 +18,7 @@ from recsys.records.arrays import Array, Bool, Float, PerCase
 from recsys.records.checks import is_number, to_floats
 from recsys.records.facts import Note, note
 from recsys.stats.inference_results import (
+    Estimate,
     Interval,
     SmallSampleWarning,
     ZeroVarianceWarning,
@@ -28,35 +29,47 @@ from recsys.stats.inference_results import (
     t_ratio,
     t_tail,
 )
-from recsys.stats.pairing import align
+from recsys.stats.pairing import Sides, align
 from recsys.stats.resampling import collapse, has_spread, unit_keys
 from recsys.stats.samples import Sample, linearised
 from recsys.stats.variance_reduction import Adjustment
 
 
-@dataclass(frozen=True)
-class RunsResult:
-    """Difference over several runs; its variance has a part due to users and a part due to runs.
+@dataclass(frozen=True, kw_only=True)
+class RunsResult(Estimate):
+    """Difference of `n` users over several runs; its variance has a part due to users and one due to runs.
 
     `df` are the degrees of freedom at which `interval` is a t interval. `baseline_covariance` (with the
     difference) and `baseline_variance` are those of the baseline's mean, NaN if it was not given.
     """
 
     method: str
-    difference: float
-    standard_error: float
-    interval: Interval
     p_value: float
     df: float
-    n_users: int
-    n_runs: int
     variance_users: float
     variance_runs: float
     better_in: int
     per_run: tuple[float, ...]
-    notes: tuple[Note, ...] = ()
     baseline_covariance: float = math.nan
     baseline_variance: float = math.nan
+
+    @property
+    def difference(self) -> float:
+        return self.value
+
+    @property
+    def n_users(self) -> int:
+        return self.n
+
+    @property
+    def n_runs(self) -> int:
+        return len(self.per_run)
+
+    def sides(self, base: float) -> Sides:
+        """The baseline's value and what the model has more, with the variances of both."""
+        shared = self.baseline_covariance + self.baseline_variance
+        variance = self.standard_error**2 + self.baseline_covariance + shared
+        return Sides(base + self.value, base, (variance, shared, self.baseline_variance))
 
 
 def run_result(
@@ -91,22 +104,11 @@ def run_result(
         total = np.sum([t_quantile(tail, part_df) ** 2 * c for c, part_df in parts], axis=0)
         total = total * (error / reach) ** 2
     return RunsResult(
-        method,
-        mean,
-        error,
-        interval,
-        p,
-        df,
-        n_users,
-        len(per_run),
-        variances[0],
-        variances[1],
-        int(np.count_nonzero(per_run > 0)),
-        tuple(float(d) for d in per_run),
-        notes,
-        float(total[0, 1]),
-        float(total[1, 1]),
-    )
+        mean, error, interval, n_users, notes,
+        method=method, p_value=p, df=df, variance_users=variances[0], variance_runs=variances[1],
+        better_in=int(np.count_nonzero(per_run > 0)), per_run=tuple(per_run.tolist()),
+        baseline_covariance=float(total[0, 1]), baseline_variance=float(total[1, 1]),
+    )  # fmt: skip
 
 
 def _reach(parts: Sequence[tuple[Float, float]], tail: float) -> float:

@@ -29,7 +29,6 @@ from recsys.records.checks import is_number, to_floats
 from recsys.records.facts import Note, note
 from recsys.stats.inference_results import Estimate, PopulationWarning, caution, t_interval
 from recsys.stats.pairing import Differences
-from recsys.stats.resampling import Units
 from recsys.stats.samples import linearised
 
 # Singular values below this share of the largest are rounding: the columns depend on each other.
@@ -447,15 +446,6 @@ def _cell_label(cell: Any) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class AdjustedSides:
-    """Model and baseline over their units, adjusted alike; their differences; the share of variance saved."""
-
-    sides: Units
-    differences: Differences
-    variance_saved: float
-
-
-@dataclass(frozen=True, eq=False)
 class Adjustment:
     """Covariates and strata of every evaluated unit, with their known population means and shares."""
 
@@ -464,30 +454,19 @@ class Adjustment:
     strata: UserStrata | None
     _cache: dict[bytes, tuple[Calibration, tuple[Note, ...]]] = field(default_factory=dict)
 
-    def sides(self, differences: Differences, present: Bool) -> AdjustedSides:
-        """Both sides of a row, adjusted; `present` marks the units they are made of."""
+    def pairs(self, differences: Differences, present: Bool) -> tuple[Differences, float]:
+        """The pairs of a row adjusted, one per unit, and the share of variance saved.
+
+        `present` marks the units they are made of.
+        """
         calibration, notes = self._calibration(present)
         sides = differences.sides
         unadjusted = np.stack([linearised(sides, row, plain=True) for row in range(2)])
         adjusted = calibration.values(unadjusted)
-        differences_adjusted = adjusted[0] - adjusted[1]
-        keys = sides.keys[sides.weights[0] != 0]
-        return AdjustedSides(
-            Units(keys, adjusted, np.ones_like(adjusted)),
-            Differences(
-                differences_adjusted,
-                np.zeros_like(differences_adjusted),
-                None,
-                keys,
-                None,
-                differences.notes + notes,
-                calibration.spent,
-                is_adjusted=True,
-            ),
-            variance_saved_share(
-                float(differences_adjusted.std(ddof=1)), float((unadjusted[0] - unadjusted[1]).std(ddof=1))
-            ),
-        )
+        keys, notes = sides.keys[sides.weights[0] != 0], differences.notes + notes
+        spreads = (float((first - second).std(ddof=1)) for first, second in (adjusted, unadjusted))
+        pairs = Differences(adjusted[0], adjusted[1], None, keys, None, notes, calibration.spent)
+        return pairs, variance_saved_share(*spreads)
 
     def values(self, rows: Float, users: Array) -> Float:
         """Rows with one value per user (such as runs), adjusted."""
