@@ -236,7 +236,7 @@ def logs_of(values: Float) -> Float:
 
 
 def _geometric_mean(values: Float, weights: Float | None, *, eps: float) -> float:
-    distinct, back = np.unique(np.maximum(values, 1e-5), return_inverse=True)
+    distinct, back = np.unique(np.maximum(values, eps), return_inverse=True)
     weight_of_value = np.bincount(back, weights=weights)
     total = math.fsum(weight_of_value)
     pairs = zip(distinct.tolist(), weight_of_value.tolist(), strict=True)
