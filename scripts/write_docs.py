@@ -24,6 +24,8 @@ from recsys.cli.reference_verbs import (
     metric_facts,
     parameter_texts,
 )
+from recsys.comparison import compare_keywords
+from recsys.comparison.compare_keywords import CompareOptions
 from recsys.comparison.standard import VERSION, families, family_of, standard_metrics
 from recsys.conventions.decisions import DECISIONS, Conventions, describe
 from recsys.evaluation.cautions import CAUTIONS
@@ -593,7 +595,7 @@ def vectors_file(family: str) -> str:
 
 
 def keywords_page() -> str:
-    """The keywords of evaluate under their headings: meaning, default, who takes them, their option."""
+    """The keywords of evaluate and compare under their headings: meaning, default, takers, option."""
     tables = {
         "evaluate": EvaluateKeywords,
         "Evaluator": BatchKeywords,
@@ -603,21 +605,24 @@ def keywords_page() -> str:
     lines = [
         MADE,
         "",
-        "# Keywords of evaluate",
+        "# Keywords of evaluate and compare",
         "",
         "`recsys.evaluate(lists, truth, metrics)` takes these keywords. Editors and notebooks complete them,",
         "type checkers check them, and a misspelt one is an error that names the nearest. `Evaluator`,",
-        "`race` and `recsys.spark.evaluate` take those that mean the same there.",
+        "`race` and `recsys.spark.evaluate` take those that mean the same there. The last three tables are",
+        "those of `recsys.compare` and `recsys.spark.compare`.",
         "",
     ]
-    heading = None
-    for keyword in sorted(read_keywords(tables).values(), key=lambda one: GROUPS.index(one.group)):
+    heading, groups = None, [*GROUPS, *compare_keywords.GROUPS]
+    declared = [*read_keywords(tables).values()]
+    declared += read_keywords({"compare": CompareOptions, "spark.compare": CompareOptions}).values()
+    for keyword in sorted(declared, key=lambda one: groups.index(one.group)):
         if keyword.group != heading:
             heading = keyword.group
             rows = ["| keyword | meaning | option | also taken by |", "|---|---|---|---|"]
             lines += [*([""] if lines[-1] else []), f"## {heading}", "", *rows]
         default = "" if keyword.default is None else f" Default: `{keyword.default!r}`."
-        others = ", ".join(f"`{name}`" for name in keyword.taken_by if name != "evaluate")
+        others = ", ".join(f"`{name}`" for name in keyword.taken_by if name not in ("evaluate", "compare"))
         words = (keyword.words[0].upper() + keyword.words[1:]).replace("|", "\\|")
         option = f"`{keyword.option}`" if keyword.option else ""
         lines.append(f"| `{keyword.name}` | {words}{default} | {option} | {others} |")

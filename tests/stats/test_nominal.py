@@ -14,8 +14,9 @@ import pytest
 from scipy import stats
 
 import recsys
-from recsys.comparison.compare import CompareOptions
+from recsys.comparison.compare_keywords import CompareOptions
 from recsys.debias import policy_values, propensity_metrics
+from recsys.records.keywords import read_keywords
 from recsys.stats import Interval, comparison_table, intervals, multiple_comparisons, sampled, sequential
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
@@ -94,8 +95,8 @@ def test_every_test_interval_correction_and_estimator_has_a_promise(nominal):
         *(f"observed, {estimator}" for estimator in propensity_metrics.ESTIMATORS),
     }
     assert offered <= set(nominal.PROMISES)
-    choices = typing.get_type_hints(CompareOptions)
-    assert set(typing.get_args(choices["correction"])) <= {*nominal.PROMISES, "none"}
+    correction = read_keywords({"compare": CompareOptions})["correction"]
+    assert set(typing.get_args(correction.type)) <= {*nominal.PROMISES, "none"}
     kinds = typing.get_args(inspect.signature(recsys.ab, eval_str=True).parameters["sequential"].annotation)
     named = {name for kind in kinds for name in typing.get_args(kind)}
     assert named <= set(nominal.PROMISES)

@@ -11,10 +11,11 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
+from recsys.comparison.compare_keywords import CompareOptions, PairOptions
 from recsys.comparison.row_pieces import (
     check_rows,
     folder_of,
@@ -31,6 +32,7 @@ from recsys.metrics.registry import Request, check_same_decisions, parse_all
 from recsys.records.arrays import PerCase, cached_property
 from recsys.records.facts import Caution, Note, note
 from recsys.records.json_values import json_rows
+from recsys.records.keywords import takes
 from recsys.stats.comparison_table import (
     ComparisonTable,
     Options,
@@ -41,11 +43,10 @@ from recsys.stats.comparison_table import (
     number_columns,
 )
 from recsys.stats.inference_results import StoppedWarning, caution, notes_only
-from recsys.stats.mean_inference import Method
 from recsys.stats.multiple_comparisons import FriedmanResult, omnibus
 from recsys.stats.pair_pieces import PairsOfPieces
 from recsys.stats.paired_comparison import compare_pieces, compare_tables
-from recsys.stats.resampling import POISSON_FROM, Progress, Rng, Scheme
+from recsys.stats.resampling import POISSON_FROM
 from recsys.stats.runs import merge_runs
 from recsys.stats.sign_flips import METHOD as FLIPS
 from recsys.stats.variance_reduction import read_user_tables
@@ -56,36 +57,6 @@ Evaluations = Mapping[str, Result | Sequence[Result]] | Sequence[Result]
 # Tests and intervals of differences that were added up; others look at ranks, or count equal resamples.
 _BY_FORMULA = {"permutation", FLIPS, "t", "sign", "normal"}
 _OF_SUMS = _BY_FORMULA | {"studentised", "percentile"}
-
-
-class PairOptions(TypedDict, total=False):
-    """The options of compare but the correction, for editors; defaults are in recsys.stats.Options."""
-
-    test: Literal["permutation", "t", "wilcoxon", "sign", "studentised", "bca"]
-    interval: Method | None
-    effect: str
-    confidence: float
-    margin: float | None
-    no_worse_than: float | None
-    rope: float | None
-    tie: float
-    headline: str | None
-    runs: Literal["auto", "seeds", "folds"]
-    test_over_train: float | None
-    n_resamples: int
-    scheme: Scheme
-    rng: Rng
-    progress: Progress | None
-    covariates: Any
-    covariate_means: Mapping[str, float] | None
-    strata: Any
-    stratum_shares: Mapping[Any, float] | None
-
-
-class CompareOptions(PairOptions, total=False):
-    """The options of compare."""
-
-    correction: Literal["holm", "bonferroni", "hochberg", "bh", "by", "max-t", "none"]
 
 
 class Comparison(Reported, Sequence[Row]):
@@ -147,6 +118,7 @@ class Comparison(Reported, Sequence[Row]):
         """The metric that decides: its rows are corrected without the others."""
         return self.table.options.headline or self.rows[0].metric
 
+    @takes(PairOptions)
     def pairs(self, correction: str = "max-t", **choices: Unpack[PairOptions]) -> Comparison:
         """Compare every pair of models on the same metrics, corrected over all pairs (by max-T by default).
 
@@ -247,6 +219,7 @@ class Comparison(Reported, Sequence[Row]):
         return [*footnotes(self.table), *self.cautions]
 
 
+@takes(CompareOptions)
 def compare(
     evaluations: Evaluations,
     baseline: str | None = None,
@@ -273,13 +246,7 @@ def compare(
             best on the headline metric is compared with each other (`comparison.pairs()` has every pair).
         metrics: which metrics; by default those that all evaluations share.
         cautions: "ignore", or the codes of the cautions that are not to be printed (`comparison.cautions`).
-        options: headline= (the metric that decides, by default the first), test= ("permutation", "t",
-            "wilcoxon", "sign", "studentised", "bca"), interval=, correction= ("holm", "bonferroni",
-            "hochberg", "bh", "by", "max-t"), effect=, confidence=, margin= for equivalence, no_worse_than=
-            for non-inferiority, rope= for the Bayesian view, n_resamples=, rng=, progress=; covariates= and
-            strata= lower the variance: a table with a user column, {user: value} or {name: {user: value}},
-            strata= also a column of covariates=; with covariate_means= and stratum_shares= for known means
-            and shares; see recsys.stats.Options.
+        options: the keywords below; covariates= and strata= lower the variance.
 
     >>> import recsys
     >>> truth = {u: {u} for u in range(300)}
@@ -338,10 +305,6 @@ def compare_results(
     for other in others:
         check_same_decisions(requests, (first_name, first), other)
     lower = {str(r) for r in requests if r.metric.better == "lower"}
-    known = set(Options.__dataclass_fields__) - {"lower_is_better"}  # metrics define their direction
-    for name in options:
-        if name not in known:
-            raise UnknownNameError("choice", name, known)
     if options.get("headline") is not None:
         options = {**options, "headline": str(Request.parse(str(options["headline"])))}
         requests.sort(key=lambda request: str(request) != options["headline"])

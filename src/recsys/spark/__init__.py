@@ -12,12 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Unpack
 
-from recsys.comparison.compare import CompareOptions, Comparison, Evaluations, compare_results
+from recsys.comparison.compare import Comparison, Evaluations, compare_results
+from recsys.comparison.compare_keywords import CompareOptions
 from recsys.errors import InputError
 from recsys.evaluation.evaluate_keywords import CONTEXT, BatchKeywords
 from recsys.evaluation.evaluator import Evaluator
 from recsys.evaluation.results import Evaluation
 from recsys.metrics.registry import Metrics
+from recsys.records.keywords import takes
 from recsys.spark.cluster_comparison import ClusterPairs
 from recsys.spark.cluster_evaluation import ClusterEvaluation
 from recsys.spark.cluster_frames import UserFrame, check_partitions, check_session, collect, is_frame
@@ -115,6 +117,7 @@ def evaluate_factors(
     return question.answer(per_user_path, overwrite=overwrite, partitions=partitions)
 
 
+@takes(CompareOptions)
 def compare(
     evaluations: Evaluations,
     baseline: str | None = None,
