@@ -321,3 +321,25 @@ def test_points_that_are_no_pairs_are_refused(points):
 def test_a_map_is_of_a_finite_matrix(rows, shape):
     with pytest.raises(InputError, match=f"the embeddings must be a finite matrix; got shape {shape}"):
         analysis.item_map(rows)
+
+
+def test_inspection_takes_lists_and_interactions():
+    lists = recsys.read_lists({"ann": ["c", "a", "d"]})
+    history = pd.DataFrame({"user": ["ann", "bob", "ann"], "item": ["b", "a", "a"], "time": [2, 1, 1]})
+    before = recsys.read_interactions(history)
+    frame = analysis.inspect_user_recommendations(
+        "ann", lists, None, PRODUCTS, 2, history=before, truth=recsys.read_interactions({"ann": ["a"]})
+    )
+    assert frame["product_id"].tolist() == ["c", "a"]
+    assert frame["history_product_id"].tolist() == ["b", "a"]  # newest first
+    assert frame["hit"].tolist() == [False, True]
+    assert analysis.inspect_user_recommendations("bob", recsys.read_lists({"bob": ["a"]}), truth=before)[
+        "hit"
+    ].tolist() == [True]
+    with pytest.raises(InputError, match="user 'zoe' is not one of the 1 users of the lists"):
+        analysis.inspect_user_recommendations("zoe", lists)
+    model = recsys.Factors(U, V, user_ids=["ann", "bob"], item_ids=list("abcd"))
+    shown = analysis.inspect_user_recommendations("ann", model, k=2, history=before)
+    assert shown["item"].tolist() == ["c", "d"]
+    with pytest.raises(InputError, match="user 3 is not one of the 2 users of the model"):
+        analysis.inspect_user_recommendations(3, model)

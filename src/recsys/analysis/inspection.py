@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from recsys.errors import ColumnError, IdTypeError, InputError, Phrase, UnknownNameError
+from recsys.errors import ColumnError, IdTypeError, InputError, Phrase, RecsysError, UnknownNameError
 from recsys.evaluation.evaluate import recommend
 from recsys.inputs.frames import ROLES
+from recsys.inputs.timestamps import to_seconds
 from recsys.ranks.sources import Factors, Scores, from_model
-from recsys.records.arrays import Array
+from recsys.records.arrays import Array, Ids, Int, Interactions, Lists
 
 _PRODUCT_COLUMNS = (
     "product_name", "brand", "avg_star", "num_sold_time", "title", "name", "category", "genres",
@@ -26,8 +28,8 @@ def inspect_user_recommendations(
     products_df: Any = None,
     k: int = 10,
     *,
-    history: Iterable[Any] | None = None,
-    truth: Iterable[Any] | None = None,
+    history: Iterable[Any] | Interactions | None = None,
+    truth: Iterable[Any] | Interactions | None = None,
     exclude_seen: bool = True,
     columns: Iterable[str] | None = None,
 ) -> Any:
@@ -35,13 +37,15 @@ def inspect_user_recommendations(
 
     Args:
         u_id: the id of the user.
-        model: anything with U and V, or user_factors and item_factors, or Factors, Scores, (U, V).
+        model: anything with U and V, or user_factors and item_factors, or Factors, Scores, (U, V); or the
+            Lists it made.
         mappings: {"user_to_idx": {user: row}, "idx_to_item": {row: item}}; by default ids are those of the
             source, or its row numbers.
         products_df: a table with item ids (a column such as product_id) and other columns.
         k: how many items.
-        history: ids of the user's earlier items: left out of the list, and shown next to it.
-        truth: ids of the relevant items: marked in `hit`.
+        history: ids of the user's earlier items, or the Interactions of all users: left out of the list that
+            is made, and shown next to it.
+        truth: ids of the relevant items, or Interactions: marked in `hit`.
         exclude_seen: False keeps history items in the list; `seen` then marks them.
         columns: which columns of products_df to show; by default the usual ones of products.
 
@@ -56,10 +60,30 @@ def inspect_user_recommendations(
     >>> shown[["product_name", "hit", "history_product_name"]].values.tolist()
     [['Oil', False, 'Soap'], ['Balm', True, '']]
     """
+    if isinstance(model, Lists):
+        entries = _entries_of(model, u_id)
+        if entries is None:
+            raise _unknown_user(u_id, model.cases, "lists")
+        at = entries[:k]
+        frame = described_list(
+            model.items.values[model.codes[at]].tolist(),
+            products_df,
+            scores=None if model.scores is None else model.scores[at],
+            history=_items_of(history, u_id),
+            truth=_items_of(truth, u_id),
+            columns=columns,
+        )
+        frame.attrs["user"] = u_id
+        return frame
     source, user, item_ids = _resolve_ids(model, mappings, u_id)
+    for name, rows in (("train", history), ("truth", truth)):
+        if isinstance(rows, Interactions):
+            source.check_ids(rows, name)
+    if not source.user_rows.numbered and user not in set(source.user_rows.ids.values.tolist()):
+        raise _unknown_user(user, source.user_rows.ids, "model")
+    history, truth = (_items_of(rows, user) for rows in (history, truth))
     own_ids = source.item_rows.ids.values.tolist()  # what the source itself calls the items
     own_id_of = dict(zip(item_ids, own_ids, strict=True))
-    history = None if history is None else list(history)
     past = [own_id_of[item] for item in history or () if item in own_id_of]
     lists = recommend(source, k, users=[user], seen={user: past} if past and exclude_seen else None)
     items = [item_ids[int(c)] for c in lists.codes.tolist()]
@@ -102,6 +126,33 @@ def described_list(
         frame.attrs = {"history": past_rows}
     frame.attrs.update(n_history=len(past_items), n_relevant=len(relevant))
     return frame
+
+
+def _unknown_user(user: Any, known: Ids, what: str) -> InputError:
+    return InputError(
+        f"user {user!r} is not one of the {len(known):,} users of the {what}.",
+        hint=Phrase("Check the id, and its type ({ids=})."),
+    )
+
+
+def _entries_of(data: Interactions | Lists, user: Any) -> Int | None:
+    """Return the positions of the entries of one user; None if the data has no such user."""
+    wanted = np.array([user], dtype=object if isinstance(user, str) else np.int64)
+    code = data.cases.code_of(wanted)[0]
+    return None if code < 0 else np.arange(data.indptr[code], data.indptr[code + 1])
+
+
+def _items_of(rows: Iterable[Any] | Interactions | None, user: Any) -> list[Any] | None:
+    """Return the items of one user, in order of time where there are times that can be read."""
+    if not isinstance(rows, Interactions):
+        return None if rows is None else list(rows)
+    at = _entries_of(rows, user)
+    if at is None:
+        return []
+    if rows.times is not None:
+        with suppress(RecsysError):
+            at = at[np.argsort(to_seconds(rows.times[at]), kind="stable")]
+    return list(rows.items.values[rows.codes[at]].tolist())
 
 
 def _resolve_ids(model: Any, mappings: Mapping[str, Any] | None, user: Any) -> tuple[Any, Any, Any]:
