@@ -357,3 +357,10 @@ def test_trials_that_are_all_equal_have_no_best():
     assert "on the 1 case it was tuned on, all 11 trials are equal;" in str(
         recsys.tune_fusion(runs, {1: {"z"}}, "wsum", "mrr")
     )
+
+
+def test_errors_name_the_files_of_runs(tmp_path):
+    (tmp_path / "a.csv").write_text("user,item,rank\n1,2,1\n")
+    (tmp_path / "b.csv").write_text("user,item,score\n1,2,1\n")
+    with pytest.raises(InputError, match=r"wsum|min-max.* reads scores, and .*a\.csv has none"):
+        recsys.fuse([tmp_path / "a.csv", tmp_path / "b.csv"], "wsum", weights=[0.5, 0.5])

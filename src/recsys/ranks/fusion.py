@@ -51,7 +51,7 @@ class Pool:
     """All runs over the same rows: one row per case and item that any run lists, sorted by both.
 
     `place` has a line per run: the place of each row in its list, from 0; -1 where the run does not list it.
-    `score` is 0 there.
+    `score` is 0 there. `names` are what errors call the runs.
     """
 
     cases: Ids
@@ -61,6 +61,7 @@ class Pool:
     place: Int
     score: Float
     has_scores: tuple[bool, ...]
+    names: tuple[str, ...]
     clusters: Array | None = None
 
     @property
@@ -138,6 +139,11 @@ class Pool:
         return Lists(self.cases, self.items, indptr, codes, scores[order], self.clusters, notes)
 
 
+def _names_of(lists: Sequence[Lists]) -> tuple[str, ...]:
+    """Return what errors call some runs: the files they were read from, else their numbers."""
+    return tuple(str(run.notes.get("file", f"runs[{number}]")) for number, run in enumerate(lists))
+
+
 def pool_runs(lists: Sequence[Lists], cases: Ids | None = None) -> Pool:
     """Return the pool of some runs, of these cases or of all that any run has.
 
@@ -160,7 +166,7 @@ def pool_runs(lists: Sequence[Lists], cases: Ids | None = None) -> Pool:
             twice = int(sorted_key[1:][sorted_key[1:] == sorted_key[:-1]][0])
             user, code_of_item = divmod(twice, max(len(items), 1))
             raise DuplicateError(
-                f"runs[{number}] lists item {items.name(code_of_item)!r} twice for user "
+                f"{_names_of(lists)[number]} lists item {items.name(code_of_item)!r} twice for user "
                 f"{cases.name(user)!r}.",
                 table="lists",
                 hint="An item may occur once in a list that is fused.",
@@ -178,7 +184,7 @@ def pool_runs(lists: Sequence[Lists], cases: Ids | None = None) -> Pool:
         place[number, row] = places[number]
         score[number, row] = scores[number]
     has_scores = tuple(run.scores is not None or len(run.codes) == 0 for run in lists)
-    return Pool(cases, items, case, item, place, score, has_scores, _clusters(lists, cases))
+    return Pool(cases, items, case, item, place, score, has_scores, _names_of(lists), _clusters(lists, cases))
 
 
 def _clusters(lists: Sequence[Lists], cases: Ids) -> Array | None:
@@ -349,7 +355,7 @@ def fuse(
             shared = f"only {n_shared:,}" if n_shared else "none"
             warn(
                 RecsysWarning,
-                f"{shared} of the {own.sum():,} users of runs[{number}] have a list in another run, so "
+                f"{shared} of the {own.sum():,} users of {pool.names[number]} have a list in another run, so "
                 "nearly nothing is fused; check that all runs have the same user ids ({!r} there, {!r} "
                 "elsewhere).".format(*examples),
             )
@@ -387,12 +393,13 @@ def read_runs(
             error.message = f"runs[{number}]: " + error.message
             raise
     if missing == "error":
-        for number, run in enumerate(lists):
-            for other, against in enumerate(lists):
+        names = _names_of(lists)
+        for name, run in zip(names, lists, strict=True):
+            for other, against in zip(names, lists, strict=True):
                 lost = np.flatnonzero(run.cases.code_of(against.cases.values) < 0)
                 if len(lost):
                     raise InputError(
-                        f"runs[{number}] has no list for {len(lost):,} of the users of runs[{other}], such "
+                        f"{name} has no list for {len(lost):,} of the users of {other}, such "
                         f"as {against.cases.name(lost[0])!r}.",
                         table="lists",
                         hint=Phrase("{fuse.missing='empty'} counts that as an empty list."),
@@ -415,7 +422,7 @@ def normalise(pool: Pool, row: Fusion, norm: str | None) -> Pool:
     if reads == "scores" and not all(pool.has_scores):
         reader = row.name if way is None else Fix("norm", chosen, of="fuse")
         raise InputError(
-            Phrase("{} reads scores, and runs[{}] has none.", reader, pool.has_scores.index(False)),
+            Phrase("{} reads scores, and {} has none.", reader, pool.names[pool.has_scores.index(False)]),
             table="lists",
             hint="Pass (item, score) pairs, choose a method that reads places, such as rrf, or make scores "
             + Phrase("of the places with {fuse.norm='rank'} or borda."),
