@@ -12,6 +12,7 @@ import sys
 import time
 import zipfile
 import zlib
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +37,7 @@ from recsys.errors import (
 from recsys.inputs import read_interactions, read_lists
 from recsys.inputs.files import FORMATS, read_file, write_bytes, write_text
 from recsys.inputs.files.formats import Format, add_format
-from recsys.inputs.files.reader import read_table, write_table
+from recsys.inputs.files.reader import read_attributes, read_table, write_table
 from worlds.table_files import FAULTS, LISTS, READABLE
 
 
@@ -697,3 +698,21 @@ def test_a_score_of_another_name_is_not_passed_over(tmp_path, name):
     for unused in ([1, 2], ["x", "0.5"]):
         write(affinity=unused)
         assert read_file(path).notes["read"]["unused"] == ("affinity",)
+
+
+def test_attributes_have_ids_of_the_type_asked_for_and_numbers_where_all_are(tmp_path):
+    (tmp_path / "items.csv").write_text("sku,title,price\n07,1984,2\n8,,\n")
+    read = partial(read_attributes, tmp_path / "items.csv", "item", column="sku")
+    frame, ids = read()
+    assert (ids, [*frame]) == ("item", ["item", "title", "price"])
+    assert frame["item"].tolist() == ["07", "8"]
+    assert frame["price"].tolist()[0] == 2.0
+    assert read(text=True)[0]["title"].tolist() == ["1984", ""]
+    assert read(ids="int")[0]["item"].tolist() == [7, 8]
+    (tmp_path / "items.txt").write_text("b\na\n\n")
+    assert read_attributes(tmp_path / "items.txt", "item", column="sku")[0].to_dict("list") == {
+        "item": ["b", "a"]
+    }
+    (tmp_path / "names.csv").write_text("name\nann\n")
+    with pytest.raises(ColumnError, match="no column was recognised as the user"):
+        read_attributes(tmp_path / "names.csv", "user")

@@ -23,9 +23,10 @@ from recsys.inputs.files.formats import (
     files_of,
     format_by_magic,
     open_file,
+    read_text_file,
 )
-from recsys.inputs.frames import as_frame
-from recsys.inputs.ids import ID_KINDS, IdKind
+from recsys.inputs.frames import as_frame, find_columns
+from recsys.inputs.ids import ID_KINDS, IdKind, ids_of_texts
 from recsys.records.arrays import Interactions, Lists
 
 
@@ -165,6 +166,54 @@ def read_table(
         raise UnknownNameError("format of a table", name, tables)
     options = ReadOptions(columns=columns, ids=ids, encoding=encoding, header=header, text=text)
     return entry.read_whole(source, options)
+
+
+def read_attributes(
+    path: str | os.PathLike[str],
+    role: Literal["user", "item"],
+    *,
+    column: str | None = None,
+    ids: IdKind = "str",
+    encoding: str = "utf-8",
+    text: bool = False,
+) -> tuple[Any, str]:
+    r"""Return a pandas table of what is known about users or items, and its column of ids.
+
+    Args:
+        path: a table, or item ids alone, one per line (.txt).
+        role: what its rows are about.
+        column: the ids where they are not recognised, if the table has this column; it is then called `role`.
+        ids: as in read_file.
+        encoding: of text files.
+        text: whether other cells stay text; by default columns are numbers where every cell is one.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "items.csv"
+    >>> _ = path.write_text("sku,price\n007,12\n008,\n")
+    >>> read_attributes(path, "item", column="sku")[0].values.tolist()
+    [['007', 12.0], ['008', nan]]
+    """
+    import pandas as pd
+
+    if Path(path).suffix == ".txt":
+        lines = read_text_file(path, encoding).splitlines()
+        frame = pd.DataFrame({role: [line for line in lines if line]})
+    else:
+        frame, _ = read_table(path, encoding=encoding, text=True)
+    named: dict[str, str] | None = None
+    if column is not None and column in frame.columns:
+        named = {role: column}
+    own = find_columns([*map(str, frame.columns)], (role,), named, str(path), needed=(role,))[role]
+    for name in frame.columns:
+        cells = frame[name]
+        if name == own and ids == "str":
+            frame[name] = cells.astype(str) if cells.dtype.kind in "iu" else cells
+        elif name == own and ids == "int" and cells.dtype.kind not in "iu":
+            frame[name] = ids_of_texts(cells.astype(str), "int", str(path), name)
+        elif name != own and not text:
+            numbers = pd.to_numeric(cells.replace("", None), errors="coerce")
+            frame[name] = numbers if numbers.notna().sum() == (cells != "").sum() else cells
+    return (frame, own) if named is None else (frame.rename(columns={own: role}), role)
 
 
 def write_table(path: str | os.PathLike[str], data: Any) -> None:
