@@ -54,6 +54,7 @@ __all__ = [
     "verb",
     "warn",
     "worded",
+    "wording",
 ]
 
 # What a caller passed may be of any length; a message about it may not.
@@ -96,6 +97,7 @@ class Fix:
 
 
 Face = Callable[[Fix], str]  # the words of a place where one types: Python, the command, a protocol file
+_FACE: ContextVar[Face] = ContextVar("_FACE", default=str)
 
 
 class Phrase(str):
@@ -161,10 +163,11 @@ def _fix_of(field: str, examples: Mapping[str, object]) -> Fix:
     return Fix(parameter, example, ".".join(of) or "evaluate")
 
 
-def worded(text: str, face: Face) -> str:
-    """Return the text with its fixes in the words of a face, such as the options of the command."""
+def worded(text: str, face: Face | None = None) -> str:
+    """Return the text with its fixes in the words of a face, by default that of `wording`."""
     if not isinstance(text, Phrase):
         return text
+    face = face or _FACE.get()
     return _shorten("".join(face(part) if isinstance(part, Fix) else part for part in text.parts))
 
 
@@ -234,6 +237,19 @@ def _rebuild(kind: type[RecsysError], message: str, state: dict[str, Any]) -> Re
     bare.__class__ = kind
     bare.__dict__.update(state)
     return bare
+
+
+@contextmanager
+def wording(face: Face) -> Iterator[None]:
+    """Within it texts have the words of a face, such as the options of the command; so have its errors."""
+    token = _FACE.set(face)
+    try:
+        yield
+    except RecsysError as error:
+        error.word(face)
+        raise
+    finally:
+        _FACE.reset(token)
 
 
 class InputError(RecsysError, ValueError):

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import recsys
+from recsys.cli.error_messages import as_option
 from recsys.errors import UnknownNameError
 from recsys.evaluation import evaluate_keywords as keywords
 from recsys.evaluation.evaluate_keywords import BatchKeywords, EvaluateKeywords, RunKeywords
@@ -130,3 +131,11 @@ def test_notebooks_complete_every_keyword():
         assert "per_user=" not in found
     finally:
         type(shell).clear_instance()
+
+
+def test_ids_of_rows_are_looked_for_at_the_model():
+    model = recsys.Factors([[1.0]], [[1.0]])
+    with pytest.raises(UnknownNameError, match=r"'user_ids'\. Factors, Scores and") as raised:
+        recsys.evaluate(model, {0: [0]}, "mrr", user_ids=["ann"])
+    raised.value.word(as_option)
+    assert "take --user-ids and --item-ids" in str(raised.value)

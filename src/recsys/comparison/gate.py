@@ -40,7 +40,7 @@ from recsys.display.markup import markdown_table, markdown_text
 from recsys.display.number_words import plural
 from recsys.display.tabled import Tabled
 from recsys.display.words import PLAN_LOOKS, look_words, merged
-from recsys.errors import InputError, NotDefinedError
+from recsys.errors import InputError, NotDefinedError, Phrase, worded
 from recsys.evaluation.asked import refuse_other_question
 from recsys.evaluation.cautions import comparison_cautions
 from recsys.evaluation.results import Evaluation, evaluation_of
@@ -98,9 +98,11 @@ class GateCheck:
         """What to do about this metric where it failed."""
         gain = self.change if self.relative else self.change * abs(self.against)
         if gain < -self.margin:
-            return "The loss that was seen exceeds the margin: `recsys report` shows which users lost."
+            return Phrase(
+                "The loss that was seen exceeds the margin: `{Comparison.report()}` shows which users lost."
+            )
         if self.margin == 0:
-            return "Evaluate more users, or ask only that it is no worse (`--non-inferior`)."
+            return Phrase("Evaluate more users, or ask only that it is no worse (`{gate.margins=}`).")
         return (
             "No loss beyond the margin was seen, but one is not ruled out: evaluate more users, or allow a "
             "larger margin if such a loss is acceptable."
@@ -138,7 +140,7 @@ class Gate(Tabled):
         advice = ["Every metric passes. Nothing has to be done."]
         if not self.passed:
             advice = [
-                f"- **{markdown_text(c.metric)}**: {markdown_text(c.verdict)}. {c.advice}"
+                f"- **{markdown_text(c.metric)}**: {markdown_text(c.verdict)}. {worded(c.advice)}"
                 for c in self.checks
                 if not c.passed
             ]

@@ -17,7 +17,7 @@ from recsys.display.tabled import Tabled
 from recsys.errors import InputError, UnknownNameError
 from recsys.evaluation.asked import Asked
 from recsys.evaluation.cautions import comparison_cautions
-from recsys.evaluation.evaluate_keywords import RunKeywords
+from recsys.evaluation.evaluate_keywords import OF_MODELS, RunKeywords
 from recsys.evaluation.options import EvaluationOptions
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.run import EvaluationRun
@@ -124,7 +124,7 @@ class Race(Tabled, Mapping[str, Evaluation]):
         ]
 
 
-@takes(RunKeywords)
+@takes(RunKeywords, elsewhere=OF_MODELS)
 def race(
     models: Mapping[str, Any],
     truth: Any,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from recsys.errors import InputError, Phrase
+from recsys.errors import Fix, InputError, Phrase
 from recsys.evaluation.asked import differences
 from recsys.ranks.ranked_truth import in_history
 from recsys.ranks.sources import Factors, UsersByItems
@@ -474,8 +474,10 @@ def training_items_ranked(question: Question) -> str | None:
         chosen = run.ranking_options.seen is not None or run.ranking_options.eligible is not None
         if chosen or run.context.train is None:
             return None
-        todo = "pass seen=train to leave them out, seen={} to keep"
-        return f"items of train are ranked too and take places; {todo}"
+        return Phrase(
+            "items of train are ranked too and take places; {seen=} says what is left out, {} that none is",
+            Fix("seen", {}),
+        )
     lists, (name, _) = question.sample, question.history
     share = _common(lists.places, lists.history).nnz / max(lists.places.nnz, 1)
     repeats = _common(lists.truth, lists.history).nnz / max(lists.truth.nnz, 1)
@@ -694,7 +696,7 @@ def pairs_read_as_lists(question: Question) -> str | None:
         return None
     return (
         f"{' and '.join(question.run.pairs)} came as pairs, and each was read as the items of user 0, 1, 2, "
-        "…; pass a table with user and item columns, or {user: [items]}"
+        "…; pass a table with a column of users and one of items, or a mapping from users to their items"
     )
 
 

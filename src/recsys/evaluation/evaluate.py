@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 from recsys.conventions.decisions import AnyConventions, Conventions
 from recsys.errors import CutoffError, InputError, verb
 from recsys.evaluation.evaluate_keywords import (
+    OF_MODELS,
     ConventionsKeyword,
     LengthKeywords,
     MainKeywords,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 _MANY_USERS = 32  # with fewer, reading nested dicts the general way takes no time
 
 
-@takes(ConventionsKeyword, LengthKeywords, MainKeywords, OptionalKeywords)
+@takes(ConventionsKeyword, LengthKeywords, MainKeywords, OptionalKeywords, elsewhere=OF_MODELS)
 def evaluate(
     lists: Any,
     truth: Any,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 from recsys.conventions.decisions import AnyConventions
+from recsys.errors import Phrase
 from recsys.records.keywords import Keyword, declarations
 
 if TYPE_CHECKING:
@@ -44,7 +45,14 @@ class LengthKeywords(TypedDict, total=False):
     """Cut-offs and what users had; a scorer of scikit-learn takes them in its own way."""
 
     k: Annotated[
-        int | Sequence[int] | None, Keyword("cut-offs for metrics that name none.", None, MEASURED, "-k")
+        int | Sequence[int] | None,
+        Keyword(
+            "cut-offs for metrics that name none.",
+            None,
+            MEASURED,
+            "-k",
+            "Cut-off for metrics that name none; repeatable.",
+        ),
     ]
     seen: Annotated[
         Any,
@@ -303,5 +311,9 @@ class EvaluateKeywords(ScoreKeywords, StorageKeywords, total=False):
     """All keywords of evaluate."""
 
 
+OF_MODELS = dict.fromkeys(
+    ("user_ids", "item_ids"),
+    Phrase("Factors, Scores and from_model take {Factors.user_ids=} and {Factors.item_ids=}."),
+)
 DEFAULTS = {name: keyword.default for name, keyword in declarations(RunKeywords).items()}
 CONTEXT = tuple(name for name, keyword in declarations(RunKeywords).items() if keyword.group == KNOWN)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
-from recsys.errors import InputError, MergeError, RecsysError, came_as
+from recsys.errors import Fix, InputError, MergeError, Phrase, RecsysError, came_as
 from recsys.evaluation.bounds import Bounds, Limits
 from recsys.evaluation.engine import summarise
 from recsys.evaluation.groups import masks_by_label
@@ -100,10 +100,15 @@ def evaluate_ratings(
         rows = read_predictions(predictions, columns=columns)
     if rows.grade is None or rows.score is None:
         what, holder = ("rating", "truth") if rows.grade is None else ("prediction", "predictions")
+        role = "actual" if rows.grade is None else "prediction"
         raise InputError(
             f"the {holder} came without a {what} for each item.",
             table=holder,
-            hint=f"Pass a table with a {what} column, or {{user: {{item: {what}}}}}.",
+            hint=Phrase(
+                "Give each item a {}; {evaluate_ratings.columns=} names its column in a table.",
+                what,
+                columns={role: ...},
+            ),
         )
     actual = finite_numbers(rows.grade, rows, "rating")
     predicted = finite_numbers(rows.score, rows, "prediction")
@@ -111,11 +116,14 @@ def evaluate_ratings(
         hint = "Pass the lowest and highest rating: (1, 5)."
         if scale is None:
             raise InputError(
-                "clip= moves predictions to the border of a scale.", hint="Pass scale=(1, 5) too."
+                Phrase("{evaluate_ratings.clip=True} moves predictions to the border of a scale."),
+                hint=Phrase("Pass {evaluate_ratings.scale=(1, 5)} too."),
             )
         ends = to_floats(scale, "scale", hint)
         if ends.shape != (2,) or not ends[0] < ends[1]:
-            raise InputError(f"scale={scale!r} is not a scale.", hint=hint)
+            raise InputError(
+                Phrase("{} is not a scale.", Fix("scale", scale, of="evaluate_ratings")), hint=hint
+            )
         low, high = ends.tolist()
         off_scale = (actual < low) | (actual > high)
         if off_scale.any():

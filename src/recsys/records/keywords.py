@@ -78,10 +78,16 @@ def read_keywords(tables: Mapping[str, type]) -> dict[str, Keyword]:
     return {name: replace(keyword, taken_by=tuple(takers[name])) for name, keyword in declared.items()}
 
 
-def takes(*tables: type) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def takes(
+    *tables: type, elsewhere: Mapping[str, str] | None = None
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Let a function take the keywords of TypedDicts, and raise UnknownNameError for any other.
 
     Its docstring gets a list of them, under their headings. The signature need not name all of them.
+
+    Args:
+        tables: the TypedDicts.
+        elsewhere: what to do instead, for keywords that something else takes.
     """
     table = {name: keyword for each in tables for name, keyword in declarations(each).items()}
 
@@ -93,7 +99,9 @@ def takes(*tables: type) -> Callable[[Callable[P, R]], Callable[P, R]]:
         def call(*arguments: P.args, **keywords: P.kwargs) -> R:
             if not keywords.keys() <= known.keys():
                 wrong = next(name for name in keywords if name not in known)
-                raise UnknownNameError(f"keyword of {function.__name__}", wrong, known)
+                advice = (elsewhere or {}).get(wrong)
+                near = () if advice else known
+                raise UnknownNameError(f"keyword of {function.__name__}", wrong, near, hint=advice)
             return function(*arguments, **keywords)
 
         call.__doc__ = f"{(function.__doc__ or '').rstrip()}\n\n{list_keywords(table)}\n    "

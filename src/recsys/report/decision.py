@@ -11,6 +11,7 @@ import numpy as np
 
 from recsys.display.number_words import interval_text, plural
 from recsys.display.words import format_p
+from recsys.errors import Phrase, worded
 from recsys.records.arrays import Ids
 from recsys.report.report_data import ReportData
 from recsys.report.section_numbers import (
@@ -245,7 +246,7 @@ def _trust(data: ReportData, n_cautions: int) -> Tile:
     nothing = "the audit found nothing" if data.findings else "nothing to be careful about"
     small = f"{', '.join(named[:4])}{' …' if len(named) > 4 else ''}"
     if not data.findings:
-        small = "Not audited: --audit (audit= in Python) adds what recsys audit found."
+        small = worded(Phrase("Not audited: {report.write_report.audit=} adds what {audit()} found."))
     tone = "worse" if counts["error"] else "unclear" if total else ""
     href = "#cautions" if n_cautions and not named else "#audit" if data.findings else ""
     text = " and ".join(parts) or nothing
