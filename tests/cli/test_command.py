@@ -17,6 +17,7 @@ from recsys.cli.app import VERBS, cli
 from recsys.cli.error_messages import as_option
 from recsys.conventions.presets import PRESETS
 from recsys.display.text_tables import fitted
+from recsys.errors import wording
 from recsys.metrics import METRICS
 
 LISTS = "user_id,item_id,score\nann,a,0.9\nann,b,0.8\nann,c,0.7\nbob,b,0.9\nbob,d,0.1\n"
@@ -48,7 +49,7 @@ def test_evaluate_prints_what_the_library_prints(run, tmp_path):
         expected = recsys.evaluate(*frames, ["ndcg@2", "recall@2", "mrr"], cautions=cautions)
         result = run(*arguments, *options)
         assert (result.exit_code, result.stderr) == (0, "")
-        with fitted(100, face=as_option):
+        with fitted(100), wording(as_option):
             assert result.stdout == f"{expected.to_text(intervals=None)}\n"
 
 
@@ -341,7 +342,7 @@ def test_an_error_of_the_system_is_not_an_internal_error(run, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("recsys.cli.scoring_verbs.print_result", full)
+    monkeypatch.setattr("recsys.cli.scoring_verbs.show", full)
     assert_failed(run("evaluate", "lists.csv", "truth.csv"), 3, "No space left on device")
 
 

@@ -16,8 +16,7 @@ import recsys
 from recsys.benching.protocol import read_protocol, run_protocol
 from recsys.benching.protocol.keys import as_key
 from recsys.cli.app import cli
-from recsys.display.text_tables import fitted
-from recsys.errors import FileError, MissingFileError, ProtocolError, RecsysError
+from recsys.errors import FileError, MissingFileError, ProtocolError, RecsysError, wording
 
 PROTOCOL = """\
 title = "Tiny"
@@ -108,7 +107,7 @@ def test_cautions_of_a_single_model_say_which_key_to_write(place):
     result = recsys.evaluate({"a": [1], "b": [2], "c": [3]}, truth, ["ndcg@1"])
     alone = replace(run_protocol(place / "protocol.toml"), evaluations={"mine": result}, comparison=None)
     assert "relevant_from=5 would leave" in str(alone)
-    with fitted(None, face=as_key):
+    with wording(as_key):
         assert "relevant_from = 5 in [conventions] would leave" in str(alone)
 
 

@@ -350,7 +350,7 @@ def test_compare_adjusts_for_what_is_known_of_users(run):
     assert run(*arguments, "--users", "users.csv").exit_code == 2
     assert run(*arguments, "--strata", "land").exit_code == 2
     wrong = run(*arguments, "--users", "users.csv", "--covariate", "agee")
-    assert wrong.exit_code == 2
+    assert wrong.exit_code == 3
     assert "age" in wrong.stderr
     text = run(*arguments, "--users", "users.csv", "--covariate", "land")
     assert "--strata land" in text.stderr

@@ -181,7 +181,7 @@ def test_inspect_knows_a_user_by_id_and_not_by_row(ratings):
     assert run(ratings / "train.csv", "-o", out, *QUICK, *LEARN).exit_code == 0
     done = call("inspect", "3", out)  # row 3 is there; user 3 is not
     assert done.exit_code == 3
-    assert "user '3' is not in" in done.stderr
+    assert "user '3' is not one of the 20 users" in done.stderr
     assert "Check the id" in done.stderr
     assert call("inspect", "101", out, "--ids", "auto").exit_code == 0
     assert call("inspect", "101", out, "--ids", "int").exit_code == 0

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import recsys
 from recsys.display.text_tables import fitted, text_page, text_table
-from recsys.errors import Phrase
+from recsys.errors import Phrase, wording
 from recsys.records.facts import Verdict
 
 CELL = st.text("ab \n_|/-é映\u0301", max_size=60)
@@ -59,7 +59,7 @@ def test_headings_stand_where_the_section_changes():
 
 
 def test_notes_are_worded_and_broken_between_words():
-    with fitted(40, face=lambda fix: f"-{fix.parameter} {fix.example}"):
+    with fitted(40), wording(lambda fix: f"-{fix.parameter} {fix.example}"):
         note = Phrase("a note that is longer than forty columns, about {k=10}")
         text = text_page({"a": [1]}, [note])
     *_, first, second = text.split("\n")

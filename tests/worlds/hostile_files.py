@@ -32,7 +32,7 @@ from pyarrow import feather, parquet
 import recsys
 from recsys.benching.protocol import read_protocol
 from recsys.cf.evaluation.loading import load_embeddings, load_test_data
-from recsys.cli import diagnostic_verbs, result_verbs
+from recsys.cli import result_verbs
 from recsys.cli.shared_options import FileOptions
 from recsys.comparison.identify import probe_lines
 from recsys.comparison.implementations import read_answer, read_answers
@@ -250,13 +250,11 @@ def _ncf(here: Path) -> Any:
 
 
 def _attributes(here: Path) -> Any:
-    options = FileOptions(*[None] * 8, "str", None, "utf-8")  # type: ignore[arg-type]
-    return options.read_attributes(str(here / "i.csv"), "item")
+    return FileOptions().read_attributes(str(here / "i.csv"), "item")
 
 
 def _catalogue(here: Path) -> Any:
-    options = FileOptions(*[None] * 8, "str", None, "utf-8")  # type: ignore[arg-type]
-    return diagnostic_verbs._read_catalogue(str(here / "c.txt"), options)
+    return FileOptions().read_attributes(str(here / "c.txt"), "item")
 
 
 def _ranx_readers(here: Path) -> Iterator[Reader]:

@@ -16,6 +16,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from recsys.display.number_words import plural
+from recsys.display.text_tables import note_text
 from recsys.errors import ColumnError, FileError, IdTypeError, InputError, Phrase, SplitError
 from recsys.evaluation.results import Evaluation
 from recsys.inputs import read_interactions, read_lists
@@ -138,6 +139,9 @@ class BenchPlan:
             *self.remarks,
             *self._strangers(),
         ]
+
+    def to_text(self) -> str:
+        return "\n".join(note_text(f"{heading}: " + sentence) for heading, sentence in self.explain())
 
     def _strangers(self) -> list[Remark]:
         """State how many users and items of the test are new to training."""

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import click
 
 import recsys
-from recsys.cli.error_messages import exit_on_errors
+from recsys.cli.error_messages import as_option, exit_on_errors
+from recsys.errors import InputError, wording
 from recsys.records.registry import Registry
 
 
@@ -47,12 +48,12 @@ _OWN_VERBS = {
         ("compare", "compare_verb", "Say whether models differ, by how much and how surely."),
         ("gate", "result_verbs", "Pass or fail a new result against the one in force."),
         ("explain", "result_verbs", "Say why two numbers differ, decision by decision."),
-        ("identify", "identification_verb", "Say which conventions an evaluator in any language follows."),
-        ("conform", "conformance_verb", "Score an evaluator in any language against the standard."),
+        ("identify", "evaluator_verbs", "Say which conventions an evaluator in any language follows."),
+        ("conform", "evaluator_verbs", "Score an evaluator in any language against the standard."),
     ),
     "Show": (
         ("report", "result_verbs", "Write the report of one or many models as one HTML file."),
-        ("board", "board_verb", "Write one page over many saved results."),
+        ("board", "result_verbs", "Write one page over many saved results."),
         ("history", "result_verbs", "Show stored results over time and where they moved."),
     ),
     "Look up": (
@@ -88,8 +89,6 @@ class LazyGroup(click.Group):
             owner = VERBS.owner_of(verb.module)
             if owner is None:
                 raise
-            from recsys.errors import InputError
-
             raise InputError(
                 f"the verb {cmd_name!r} of {owner} cannot be imported ({type(error).__name__}: {error}).",
                 hint="Update or uninstall that package.",
@@ -124,7 +123,7 @@ class LazyGroup(click.Group):
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):  # bytes of a file's name that are no letter end no verb
                 stream.reconfigure(errors="backslashreplace")
-        with exit_on_errors(debug=bool(ctx.params.get("debug"))):
+        with exit_on_errors(debug=bool(ctx.params.get("debug"))), wording(as_option):
             return super().invoke(ctx)
 
 

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from recsys.cli import shared_options
-from recsys.cli.error_messages import note, print_warnings
-from recsys.cli.output import check_target, print_json, print_page, progress_bar, screen
-from recsys.cli.shared_options import FILE, FOLDER, FileOptions, column_option, format_option
+from recsys.cli.error_messages import is_quiet, note
+from recsys.cli.output import progress_bar, show
+from recsys.cli.shared_options import FOLDER, FileOptions, column_option, format_option
 from recsys.cli.verb_options import (
     CHANCE,
     COUNT,
     INPUT,
     METRICS,
+    NEW_FILE,
     OUTPUT,
+    PAGE,
     Given,
     VerbCommand,
     argument,
@@ -30,41 +31,6 @@ from recsys.cli.verb_options import (
 
 if TYPE_CHECKING:
     from recsys.benching.bench_plan import BenchPlan
-
-
-@dataclass(frozen=True)
-class DataOptions:
-    """How a file of interactions is read: the columns of its roles, what is relevant, ids and format."""
-
-    user: str | None
-    item: str | None
-    time: str | None
-    grade: str | None
-    relevant_from: float | None
-    ids: Literal["str", "int", "auto"]
-    form: str | None
-    encoding: str
-
-    @property
-    def columns(self) -> dict[str, str | None] | None:
-        """The columns that were named; None for times or ratings that are not to be read."""
-        named = {role: getattr(self, role) for role in ("user", "item", "time", "grade")}
-        given = {role: name for role, name in named.items() if name is not None}
-        unread = [role for role in ("time", "grade") if given.get(role, "").lower() == "none"]
-        return {**given, **dict.fromkeys(unread)} or None
-
-    def read(self, file: str) -> Any:
-        """The table in the file."""
-        from recsys.benching.bench_plan import read_events
-
-        return read_events(file, columns=self.columns, ids=self.ids, format=self.form, encoding=self.encoding)
-
-    def plan(self, file: str, seed: int) -> BenchPlan:
-        """What the file says of itself."""
-        from recsys.benching.bench_plan import make_plan
-
-        return make_plan(self.read(file), columns=self.columns, relevant_from=self.relevant_from, seed=seed)
-
 
 _data_options = (
     column_option("user", "users"),
@@ -128,7 +94,7 @@ class BenchCommand(VerbCommand):
     ),
     option("--split FOLDER", "Use the parts in this folder instead of FILE.", type=FOLDER),
     option(
-        "-o, --output FILE", "The report.", OUTPUT, type=FILE, default=Path("recsys-report", "bench.html")
+        "-o, --output FILE", "The report.", OUTPUT, type=PAGE, default=Path("recsys-report", "bench.html")
     ),
     option("--no-report", "Write no report."),
     option("--title TEXT", "The report's heading.", OUTPUT),
@@ -151,7 +117,6 @@ def bench_command(given: Given) -> None:
     from recsys.models.model_files import is_model_file
     from recsys.ranks.sources import is_model_path
 
-    data = given.gather(DataOptions)
     if (given.file is None) == (given.split is None):
         raise click.UsageError(
             "name a FILE of interactions before --models, or --split FOLDER with the parts of one; not both."
@@ -159,90 +124,89 @@ def bench_command(given: Given) -> None:
     if given.split_to is not None:
         if given.file is None:
             raise click.UsageError("--split-to writes the parts of a FILE; --split FOLDER has them already.")
-        with print_warnings(quiet=given.quiet):
-            _write_parts(data.plan(given.file, given.seed), given.split_to, quiet=given.quiet)
+        _write_parts(_plan(given), given.split_to)
         return
-    if not given.no_report:
-        check_target(
-            given.output, "output", inputs=(given.file, given.items, *given.models), makes_folder=True
-        )
-    paths = _names_of_models(given.models)
     factors = [path for path in given.models if is_model_path(path) and not is_model_file(path)]
     if (given.user_ids or given.item_ids) and len(factors) != 1:
         raise click.UsageError(
             "--user-ids and --item-ids name the rows of one file of factors, and --models has "
             f"{len(factors)}; each file may hold them itself, as arrays user_ids and item_ids."
         )
-    row_ids = {"user_ids": given.user_ids, "item_ids": given.item_ids}
-    files = FileOptions(ids=data.ids, encoding=data.encoding, quiet=given.quiet)
-    with print_warnings(quiet=given.quiet), _steps(quiet=given.quiet) as progress:
+    row_ids = given.pick("user_ids", "item_ids")
+    files = FileOptions(ids=given.ids, encoding=given.encoding)
+    names = None if given.baselines is None else [name.strip() for name in given.baselines.split(",")]
+    with _steps() as progress:
         result = bench(
-            None if given.file is None else data.read(given.file),
+            None if given.file is None else _read_events(given),
             models={
                 name: files.read_ranked(path, **(row_ids if path in factors else {}))
-                for name, path in paths.items()
+                for name, path in _names_of_models(given.models).items()
             },
-            split=given.split,
-            baselines=None
-            if given.baselines is None
-            else [name.strip() for name in given.baselines.split(",")],
-            headline=given.headline,
+            baselines=names,
             items=files.read_attributes(given.items, "item"),
-            trials=given.trials,
-            relevant_from=data.relevant_from,
-            columns=data.columns,
-            ids=data.ids,
-            seed=given.seed,
-            seeds=given.seeds,
+            columns=_columns(given),
             progress=progress,
+            **given.pick("split", "headline", "trials", "relevant_from", "ids", "seed", "seeds"),
         )
-        text = result.to_json() if given.json else ""
-    if given.json:
-        print_json(text)
-    else:
-        print_page(result)
+    show(result, given.shown_as)
     if given.no_report:
         return
     try:
         title = given.title or f"Bench of {Path(given.file or str(given.split)).name}"
-        written = result.report(given.output, title=title)
+        note(f"report {result.report(given.output, title=title)}")
     except MissingExtraError as error:
         note(f"no report: {error}")
-        return
-    if not given.quiet:
-        note(f"report {written}")
 
 
-def _write_parts(plan: BenchPlan, target: Path, *, quiet: bool) -> None:
+def _columns(given: Given) -> dict[str, str | None] | None:
+    """The columns that were named; None for times or ratings that are not to be read."""
+    named: dict[str, str | None] = {**given.gather(FileOptions).interaction_columns()}
+    unread = [role for role in ("time", "grade") if (named.get(role) or "").lower() == "none"]
+    return {**named, **dict.fromkeys(unread)} or None
+
+
+def _read_events(given: Given) -> Any:
+    """The table in the file."""
+    from recsys.benching.bench_plan import read_events
+
+    reading = {"ids": given.ids, "format": given.form, "encoding": given.encoding}
+    return read_events(given.file, columns=_columns(given), **reading)
+
+
+def _plan(given: Given) -> BenchPlan:
+    """What the file says of itself."""
+    from recsys.benching.bench_plan import make_plan
+
+    return make_plan(_read_events(given), columns=_columns(given), **given.pick("relevant_from", "seed"))
+
+
+def _write_parts(plan: BenchPlan, target: Path) -> None:
     """Write the parts of the proposed split, and say what to do with them."""
-    from recsys.display.text_tables import note_text
     from recsys.splits import save
 
     save([] if plan.split is None else plan.split, target, ending=".csv")
-    if quiet:
-        return
-    with screen():
-        click.echo("\n".join(note_text(f"{head}: " + line) for head, line in plan.explain()))
-    click.echo(
-        f"Written to {target}. Train your models on train.csv (and validation.csv in the end), then:\n"
-        f"recsys bench --split {target} --models MINE…"
-    )
+    if not is_quiet():
+        show(plan)
+        click.echo(
+            f"Written to {target}. Train your models on train.csv (and validation.csv in the end), then:\n"
+            f"recsys bench --split {target} --models MINE…"
+        )
 
 
 @contextmanager
-def _steps(*, quiet: bool) -> Iterator[Callable[[int, int, str], None]]:
+def _steps() -> Iterator[Callable[[int, int, str], None]]:
     """A progress bar that names what is being done; lines where standard error is no terminal."""
-    with progress_bar("reading", quiet=quiet) as bar:
+    with progress_bar("reading") as bar:
         named: list[str] = []
 
-        def show(done: int, total: int, what: str) -> None:
+        def step(done: int, total: int, what: str) -> None:
             if bar is not None:
                 bar(done, total, what)
-            elif not quiet and named[-1:] != [what]:
+            elif named[-1:] != [what]:
                 note(f"{what} (step {done + 1} of {total})" if done < total else what)
             named.append(what)
 
-        yield show
+        yield step
 
 
 def _names_of_models(paths: Sequence[str]) -> dict[str, str]:
@@ -264,7 +228,7 @@ def _names_of_models(paths: Sequence[str]) -> dict[str, str]:
     "init",
     argument("file", "FILE"),
     option(
-        "-o, --output FILE", "The protocol, a new file.", OUTPUT, type=FILE, default=Path("protocol.toml")
+        "-o, --output FILE", "The protocol, a new file.", OUTPUT, type=NEW_FILE, default=Path("protocol.toml")
     ),
     _seeds_option,
     _data_options,
@@ -279,21 +243,12 @@ def init_command(given: Given) -> None:
     from recsys.benching.protocol.draft import protocol_text
     from recsys.inputs.files import write_text
 
-    data = given.gather(DataOptions)
     if given.output.exists():
         raise click.UsageError(f"--output {given.output}: it is there already; name a new file.")
-    check_target(given.output, "protocol", inputs=(given.file,))
-    with print_warnings(quiet=given.quiet):
-        plan = data.plan(given.file, given.seed)
-        encoding = None if data.encoding == "utf-8" else data.encoding
-        reading = {"ids": data.ids, "format": data.form, "encoding": encoding}
-        write_text(
-            given.output,
-            protocol_text(
-                plan, given.file, given.output, draws={"seed": given.seed, "seeds": given.seeds}, **reading
-            ),
-        )
+    encoding = None if given.encoding == "utf-8" else given.encoding
+    reading = {"ids": given.ids, "format": given.form, "encoding": encoding}
+    text = protocol_text(_plan(given), given.file, given.output, draws=given.pick("seed", "seeds"), **reading)
+    write_text(given.output, text)
     click.echo(str(given.output))
-    if not given.quiet:
-        needed = "" if find_spec("jsonschema") else "; it needs pip install 'recsys-evaluation[cli]'"
-        note(f"recsys run {given.output} executes it{needed}")
+    needed = "" if find_spec("jsonschema") else "; it needs pip install 'recsys-evaluation[cli]'"
+    note(f"recsys run {given.output} executes it{needed}")

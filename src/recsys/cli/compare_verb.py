@@ -11,37 +11,31 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from recsys.cli import shared_options
-from recsys.cli.error_messages import note, print_warnings
-from recsys.cli.output import check_target, note_cautions, print_csv, print_json, print_page, progress_bar
-from recsys.cli.shared_options import FileOptions, MetricOptions
-from recsys.cli.verb_options import CHANCE, INPUT, LEVEL, OUTPUT, Given, argument, command, option
-from recsys.stats.comparison_table import EFFECTS, TESTS
-from recsys.stats.multiple_comparisons import CORRECTIONS
+from recsys.cli.error_messages import note
+from recsys.cli.output import progress_bar, show
+from recsys.cli.shared_options import FileOptions
+from recsys.cli.verb_options import (
+    INPUT,
+    LEVEL,
+    OUTPUT,
+    PAGE,
+    Given,
+    Target,
+    argument,
+    command,
+    keyword,
+    option,
+)  # fmt: skip
+from recsys.errors import check_choice
 
 if TYPE_CHECKING:
-    from recsys.comparison.compare import Comparison
     from recsys.evaluation.results import Evaluation
 
 _SHORTEST_LIST = 20  # of a model, for its report
-
-
-# Options of `compare` by the same names.
-_TESTS = (
-    option(
-        "--statistic", "The paired test.", CHANCE, name="test", type=click.Choice(TESTS), default=TESTS[0]
-    ),
-    option(
-        "--correction",
-        "Over the models on the headline, and apart from it on all other metrics.",
-        CHANCE,
-        type=click.Choice([*CORRECTIONS, "max-t"]),
-        default="holm",
-    ),
-    option("--effect", "The effect size.", CHANCE, type=click.Choice(list(EFFECTS)), default="d_z"),
-    option("--confidence", "Of intervals and tests.", CHANCE, type=LEVEL, default=0.95),
-    option("--margin", "Also test for equivalence within this difference.", CHANCE, type=float),
-    option("--no-worse-than", "Also test for non-inferiority: worse by less than this.", CHANCE, type=float),
-    option("--rope", "Also give the Bayesian view: practically equal within this.", CHANCE, type=float),
+_CHOICES = (
+    *(keyword(name) for name in ("test", "correction", "effect")),
+    keyword("confidence", type=LEVEL),
+    *(keyword(name) for name in ("margin", "no_worse_than", "rope")),
 )
 
 
@@ -54,23 +48,23 @@ _TESTS = (
     shared_options.metric_options,
     shared_options.file_options_for("files of lists", "--truth"),
     shared_options.data_options,
-    _TESTS,
+    _CHOICES,
     option("--users FILE", "Table of the users, for --covariate and --strata.", INPUT),
-    option("--covariate COLUMN ...", "Number in --users to adjust for (CUPED); repeatable.", CHANCE),
-    option("--strata COLUMN", "Groups in --users to stratify by.", CHANCE),
+    keyword("covariates", multiple=True),
+    keyword("strata"),
     shared_options.seed_option,
     shared_options.cautions_option,
-    option("--markdown", "Print a Markdown table.", OUTPUT, name="table_form", flag_value="markdown"),
-    option("--latex", "Print a LaTeX table.", OUTPUT, name="table_form", flag_value="latex"),
-    option("--csv", "Print CSV, with all digits.", OUTPUT, name="table_form", flag_value="csv"),
-    option("--json", "Print JSON, with all digits.", OUTPUT, name="table_form", flag_value="json"),
+    shared_options.markdown_option,
+    option("--latex", "Print a LaTeX table.", OUTPUT),
+    shared_options.csv_option,
+    shared_options.json_option,
     shared_options.raw_option,
-    option("--report FILE", "Also write the report (.html).", OUTPUT, type=shared_options.FILE),
+    option("--report FILE", "Also write the report (.html).", OUTPUT, type=PAGE),
     option(
         "--methods FILE",
         "Also write a methods paragraph with BibTeX, for papers (.md, .tex, .txt).",
         OUTPUT,
-        type=shared_options.FILE,
+        type=Target(".md", ".tex", ".txt"),
     ),
     shared_options.quiet_option,
 )
@@ -84,70 +78,39 @@ def compare_command(given: Given) -> None:
     from recsys.comparison.compare import compare
     from recsys.stats.inference_results import notes_only
 
-    metrics = given.gather(MetricOptions)
     files = given.gather(FileOptions)
     if len(given.paths) < 2:
         raise click.UsageError("there is nothing to compare: name two files or more.")
     models = files_by_model(given.paths, given.names)
-    inputs = (*given.paths, given.truth, given.seen, given.train, given.users)
-    if given.report is not None:
-        check_target(given.report, "report", inputs=inputs, makes_folder=True)
-    if given.methods is not None:
-        check_target(given.methods, "methods", inputs=inputs)
-    cautions = shared_options.silenced_cautions(given.silenced)
-    given.baseline = baseline_name(given.baseline, models)
-    if given.baseline is not None and given.baseline not in models:
-        raise click.UsageError(f"--baseline {given.baseline} is none of {', '.join(models)}.")
-    columns = {"covariates": given.covariate, "strata": (given.strata,) if given.strata else ()}
-    if (given.users is None) == any(columns.values()):
+    baseline = baseline_name(given.baseline, models)
+    wanted = {"covariates": given.covariates, "strata": (given.strata,) if given.strata else ()}
+    if (given.users is None) == any(wanted.values()):
         raise click.UsageError("--covariate COLUMN and --strata COLUMN go with --users FILE, which has them.")
-    with print_warnings(quiet=given.quiet), progress_bar("resampling", quiet=given.quiet) as progress:
-        results, tables = evaluate_files(models, given, cautions, reports=given.report is not None)
-        with notes_only() if given.table_form is None else nullcontext():  # the table has the notes below it
+    users = {
+        what: files.read_attributes(given.users, "user", names) for what, names in wanted.items() if names
+    }
+    with progress_bar("resampling") as progress:
+        results, tables = evaluate_files(
+            models, given, cautions=given.cautions, reports=given.report is not None
+        )
+        with notes_only() if given.shown_as is None else nullcontext():  # the table has the notes below it
             comparison = compare(
                 results,
-                given.baseline,
-                [str(request) for request in metrics.requests()] if metrics.metrics else None,
-                cautions=cautions,
+                baseline,
+                [str(request) for request in shared_options.requests_of(given)] if given.metrics else None,
                 progress=progress,
                 rng=given.seed,
-                **given.pick("headline", *_TESTS),
-                **{
-                    key: files.read_attributes(given.users, "user", own)
-                    for key, own in columns.items()
-                    if own
-                },
+                **given.pick("cautions", "headline", *_CHOICES),
+                **users,
             )
-    _write_pages(
-        comparison, tables | {"baseline": given.baseline}, given.report, given.methods, quiet=given.quiet
-    )
-    if given.table_form is None:
-        print_page(comparison)
-    elif given.table_form == "json":
-        print_json(comparison.to_json())
-    else:
-        if given.table_form == "csv":
-            print_csv(comparison.to_frame().to_dict("list"), raw=given.raw)
-        else:
-            click.echo(getattr(comparison, f"to_{given.table_form}")())
-        note_cautions(comparison, quiet=given.quiet)
-
-
-def _write_pages(
-    comparison: Comparison, options: Any, report: Path | None, methods: Path | None, *, quiet: bool
-) -> None:
-    """Write what was asked for beside the table, and say where it is."""
-    said = []
-    if report is not None:
-        from recsys.report import write_report
-
-        said.append(f"report {write_report(report, comparison, **options)}")
-    if methods is not None:
+    if given.report is not None:
+        note(f"report {comparison.report(given.report, baseline=baseline, **tables)}")
+    if given.methods is not None:
         paragraph = comparison.methods()
-        said.append(f"methods {' and '.join(map(str, paragraph.write(methods)))}")
-        said += ["to add to the methods: " + what for what in paragraph.to_add]
-    for line in said if not quiet else ():
-        note(line)
+        note(f"methods {' and '.join(map(str, paragraph.write(given.methods)))}")
+        for what in paragraph.to_add:
+            note(f"to add to the methods: {what}")
+    show(comparison, given.shown_as, raw=given.raw)
 
 
 class ModelFile(NamedTuple):
@@ -201,11 +164,17 @@ def baseline_name(baseline: str | None, models: Mapping[str, ModelFile]) -> str 
     if baseline is None or baseline in models:
         return baseline
     matches = [name for name, file in models.items() if baseline in (file.path, file.stem)]
-    return matches[0] if len(matches) == 1 else baseline
+    if len(matches) != 1:
+        check_choice("--baseline", baseline, models)
+    return matches[0]
 
 
 def evaluate_files(
-    models: Mapping[str, ModelFile], given: Given, cautions: str | list[str] | None = None, *, reports: bool
+    models: Mapping[str, ModelFile],
+    given: Given,
+    *,
+    cautions: str | list[str] | None = None,
+    reports: bool,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """{model: evaluation} of list files, models and saved results; and what a report shows besides.
 
@@ -214,11 +183,9 @@ def evaluate_files(
     from recsys.evaluation.evaluate import evaluate, recommend
     from recsys.inputs.files.formats import open_file
     from recsys.ranks.sources import is_model_path
-    from recsys.records.arrays import Lists
 
-    files, metrics = given.gather(FileOptions), given.gather(MetricOptions)
-    conventions, requests = metrics.conventions(), metrics.requests()
-    train, seen = given.train, given.seen
+    files = given.gather(FileOptions)
+    conventions, requests = shared_options.conventions_of(given), shared_options.requests_of(given)
     list_paths = [file.path for file in models.values() if file.result is None]
     for path in list_paths:
         # A pipe is read once only.
@@ -226,37 +193,34 @@ def evaluate_files(
             open_file(path)  # a misspelt name is reported before anything else that is missing
     if list_paths and given.truth is None:
         raise click.UsageError(f"{list_paths[0]} holds lists: say what was relevant with --truth FILE.")
-    context: dict[str, Any] = {}
+    known: dict[str, Any] = {"truth": None, "train": None}
     if list_paths or reports:
-        named = {"truth": given.truth, "seen": None if seen in ("", "none") else seen, "train": train or None}
-        context = {name: files.read(path, "truth") for name, path in named.items()}
+        known = {name: files.read(getattr(given, name), "truth") for name in known}
+    kinds = sorted({is_model_path(path) for path in list_paths})
+    seen = {is_model: files.read_seen(given, known["train"], is_model=is_model) for is_model in kinds}
     results, lists = {}, {}
-    model_met = False
     for name, (path, result) in models.items():
         if result is not None:
             results[name] = result
             continue
-        ranked = files.read_ranked(path)
-        own = context
-        if isinstance(ranked, Lists):
-            lists[name] = ranked
-        elif shared_options.seen_file(seen, train, is_model=True, quiet=given.quiet or model_met) == train:
-            own = context | {"seen": context["train"]}
-        model_met = model_met or not isinstance(ranked, Lists)  # what it does not rank is said once
+        ranked, is_model = files.read_ranked(path), is_model_path(path)
         results[name] = evaluate(
             ranked,
             metrics=requests,
             conventions=conventions,
             cautions=cautions,
+            seen=seen[is_model],
             **given.pick("catalogue", "full_ranking"),
-            **own,
+            **known,
         )
-        if reports and name not in lists:
-            users = context["truth"].cases.values
-            known = users[ranked.user_rows.row_of(users) >= 0]
+        if reports and is_model:
+            users = known["truth"].cases.values
+            users = users[ranked.user_rows.row_of(users) >= 0]
             length = max(_SHORTEST_LIST, *(request.k or 0 for request in requests))
-            lists[name] = recommend(ranked, length, users=known, seen=own["seen"])
-    return results, {"lists": lists or None, "truth": context.get("truth"), "train": context.get("train")}
+            ranked = recommend(ranked, length, users=users, seen=seen[is_model])
+        if reports or not is_model:
+            lists[name] = ranked
+    return results, {"lists": lists or None, **known}
 
 
 def _is_result(path: str) -> bool:

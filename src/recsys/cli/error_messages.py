@@ -16,11 +16,10 @@ from typing import Any
 
 import click
 
-from recsys.cli.verb_options import KEYWORDS
+from recsys.comparison.compare_keywords import CompareOptions
 from recsys.errors import (
     ConventionError,
     CutoffError,
-    Face,
     Fix,
     MissingExtraError,
     NotDefinedError,
@@ -29,14 +28,21 @@ from recsys.errors import (
     UnknownNameError,
     worded,
 )
+from recsys.evaluation.evaluate_keywords import EvaluateKeywords
+from recsys.records.keywords import declarations
 
 FAILED, USAGE, DATA, EXTRA, INTERNAL, INTERRUPTED, PIPE = 1, 2, 3, 4, 5, 130, 141
 _USAGE_ERRORS = (UnknownNameError, ConventionError, CutoffError, NotDefinedError)
 # Parameters whose option is not their own name with dashes, by function; None: they are for Python alone.
 OPTIONS: dict[tuple[str, str], str | None] = {
-    **{("evaluate", name): one.option.partition(" ")[0] or None for name, one in KEYWORDS.items()},
+    **{
+        (function, name): keyword.option.partition(" ")[0] or None
+        for function, table in (("compare", CompareOptions), ("evaluate", EvaluateKeywords))
+        for name, keyword in declarations(table).items()
+    },
     ("Evaluation.intervals", ""): "--intervals", ("audit", "models"): "--model",
-    ("compare", "test"): "--statistic", ("conform", "decisions"): "--default-only",
+    ("gate", "margins"): "--non-inferior",
+    ("conform", "decisions"): "--default-only",
     ("fuse", "gamma"): "--param gamma=NUMBER",
     ("fuse", "k"): "--param k=NUMBER", ("fuse", "phi"): "--param phi=NUMBER",
     ("fuse", "sigma"): "--param sigma=NUMBER", ("fuse", "w"): "--param w=NUMBER",
@@ -44,9 +50,8 @@ OPTIONS: dict[tuple[str, str], str | None] = {
     ("split", "n_folds"): "--folds", ("split", "n_windows"): "--windows", ("split", "test"): "--test-share",
     ("split", "train"): "--train-length", ("tune_fusion", ""): "--tune-on FILE … --truth FILE",
     **dict.fromkeys([
-        ("audit", "popularity"), ("compare", "covariate_means"), ("compare", "interval"),
-        ("compare", "stratum_shares"), ("evaluate", "per_metric"), ("fuse", "log_odds"),
-        ("fuse", "map_scores"), ("fuse", "probs"),
+        ("audit", "popularity"), ("evaluate", "per_metric"), ("fuse", "log_odds"), ("fuse", "map_scores"),
+        ("fuse", "probs"),
     ]),
 }  # fmt: skip
 
@@ -59,7 +64,7 @@ def as_option(fix: Fix) -> str:
     >>> print(as_option(Fix("test", 0.2, of="split")), as_option(Fix("", of="explain")))
     --test-share 0.2 recsys explain
     """
-    usual = f"--{fix.parameter.replace('_', '-')}" if fix.parameter else f"recsys {fix.of}"
+    usual = f"--{fix.parameter.replace('_', '-')}" if fix.parameter else f"recsys {fix.of.rpartition('.')[2]}"
     option = OPTIONS.get((fix.of, fix.parameter), usual)
     if fix.parameter == "columns" and isinstance(fix.example, dict):
         return " ".join(f"--{name} {_typed(column) or 'COLUMN'}" for name, column in fix.example.items())
@@ -76,7 +81,9 @@ def _typed(value: Any) -> str:
     """A value as it is typed in a shell; nothing for a flag and for one that is left open."""
     if value is ... or value is True or value == []:
         return ""
-    return "none" if value is None else shlex.quote(str(value))
+    if isinstance(value, tuple):
+        return " ".join(map(_typed, value))
+    return "none" if value is None or value == {} else shlex.quote(str(value))
 
 
 @contextmanager
@@ -106,34 +113,35 @@ def exit_on_errors(*, debug: bool) -> Iterator[None]:
 
 
 @contextmanager
-def print_warnings(*, quiet: bool, face: Face = as_option) -> Iterator[None]:
-    """Print each warning as one line on standard error, or not at all.
-
-    Args:
-        quiet: whether they are not printed.
-        face: how warnings, and errors that pass, word their fixes.
-    """
+def print_warnings() -> Iterator[None]:
+    """Print each warning as one line on standard error."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        if not quiet:
-            note(message if isinstance(message, str) else message.args[0], head="warning", face=face)
+        note(message if isinstance(message, str) else message.args[0], head="warning")
 
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.showwarning = show
-        try:
-            yield
-        except RecsysError as error:
-            error.word(face)
-            raise
+        yield
 
 
-def note(text: str, *, head: str = "note", face: Face = as_option) -> None:
-    """Print one line on standard error that a terminal only shows; in colour unless piped or NO_COLOR."""
+def is_quiet() -> bool:
+    """Whether the verb was called with --quiet."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.params.get("quiet"))
+
+
+def note(text: str, *, head: str = "note") -> None:
+    """Print one line on standard error that a terminal only shows; with --quiet nothing but errors.
+
+    It is in colour unless piped or NO_COLOR.
+    """
     from recsys.display.cells import printable
 
+    if head != "error" and is_quiet():
+        return
     colour = {"error": "red", "warning": "yellow", "caution": "yellow"}.get(head, "cyan")
-    line = printable(worded(text, face), " ")
+    line = printable(worded(text), " ")
     coloured = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
     click.echo(f"{click.style(head, fg=colour) if coloured else head}: {line}", err=True)
 

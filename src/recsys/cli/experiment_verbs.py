@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from pathlib import Path
 
 import click
 
 from recsys.cli import shared_options
-from recsys.cli.error_messages import note, print_warnings
-from recsys.cli.output import print_page
+from recsys.cli.error_messages import note
+from recsys.cli.output import show
 from recsys.cli.shared_options import FILE, FOLDER
-from recsys.cli.verb_options import OUTPUT, Given, argument, command, option
+from recsys.cli.verb_options import OUTPUT, PAGE, Given, argument, command, option
+from recsys.errors import wording
 
 
 @command(
     "demo",
     shared_options.seed_option,
-    option("-o, --output FILE", "The report.", OUTPUT, type=FILE, default=Path("recsys-report", "demo.html")),
+    option("-o, --output FILE", "The report.", OUTPUT, type=PAGE, default=Path("recsys-report", "demo.html")),
     option("--no-report", "Only the table."),
     shared_options.quiet_option,
 )
@@ -27,17 +27,14 @@ def demo_command(given: Given) -> None:
     from recsys.cli.demo import showcase
     from recsys.errors import MissingExtraError
 
-    with print_warnings(quiet=given.quiet):
-        result = showcase(given.seed)
-        print_page(result)
-        if given.no_report:
-            return
-        try:
-            written = result.report(given.output)
-        except MissingExtraError as error:
-            note(f"no report: {error}")
-            return
-    click.echo(f"\nreport: {written}")
+    result = showcase(given.seed)
+    show(result)
+    if given.no_report:
+        return
+    try:
+        click.echo(f"\nreport: {result.report(given.output)}")
+    except MissingExtraError as error:
+        note(f"no report: {error}")
 
 
 @command(
@@ -61,7 +58,6 @@ def run_command(given: Given) -> None:
     from recsys.benching.protocol import input_digests, read_protocol, run_protocol
     from recsys.benching.protocol.keys import as_key
 
-    cautions = shared_options.silenced_cautions(given.silenced)
     written = read_protocol(given.protocol)
     if given.fingerprints:
         digests = input_digests(written, check=False)
@@ -73,14 +69,11 @@ def run_command(given: Given) -> None:
         n_models, n_metrics = len(written.content["models"]), len(written.requests)
         click.echo(f"{given.protocol}: {n_models} models, {n_metrics} metrics, all inputs found.")
         return
-    progress = None if given.quiet else partial(note, face=as_key)
-    with print_warnings(quiet=given.quiet, face=as_key):
+    with wording(as_key):
         outcome = run_protocol(
-            written, folder=given.output, report=given.report, cautions=cautions, progress=progress
+            written, folder=given.output, report=given.report, cautions=given.cautions, progress=note
         )
-    print_page(outcome, as_json=given.json, face=as_key)
-    if given.quiet:
-        return
+        show(outcome, given.shown_as)
     for path in outcome.paths.values():
         note(f"kept {path}")
     if outcome.report is not None:
@@ -106,11 +99,9 @@ def study_command(given: Given) -> None:
     from recsys.benching.studies import STUDIES, run_study
 
     if given.name is None:
-        print_page("\n".join(f"{known:<20} {question}" for known, question in STUDIES.items()))
+        show("\n".join(f"{known:<20} {question}" for known, question in STUDIES.items()))
         return
-    with print_warnings(quiet=given.quiet):
-        study = run_study(given.name, given.data, seed=given.seed)
-        page, picture = study.save(given.output)
-    print_page(study)
-    if not given.quiet:
-        note(f"written {page} and {picture}")
+    study = run_study(given.name, given.data, seed=given.seed)
+    page, picture = study.save(given.output)
+    show(study)
+    note(f"written {page} and {picture}")

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import click
 
 from recsys.cli import shared_options
-from recsys.cli.error_messages import as_option, note, print_warnings
-from recsys.cli.output import check_target, print_csv
+from recsys.cli.error_messages import note
+from recsys.cli.output import print_csv
 from recsys.cli.shared_options import FileOptions
-from recsys.cli.verb_options import COUNT, INPUT, METRICS, OUTPUT, Given, argument, command, option
-from recsys.errors import RecsysError, RecsysWarning, hush, warn, worded
+from recsys.cli.verb_options import COUNT, INPUT, METRICS, NEW_FILE, OUTPUT, Given, argument, command, option
 
 
 @command(
@@ -60,7 +57,7 @@ from recsys.errors import RecsysError, RecsysWarning, hush, warn, worded
         "-o, --output FILE",
         "Where the fused lists go (.csv, .parquet, .run, .inter, …); by default they are printed as CSV.",
         OUTPUT,
-        type=shared_options.FILE,
+        type=NEW_FILE,
     ),
     shared_options.quiet_option,
 )
@@ -78,14 +75,11 @@ def fuse_command(given: Given) -> None:
     from recsys.inputs.files.reader import write_table
     from recsys.ranks.fusion import find_fusion, fuse
 
-    files = given.gather(FileOptions)
-    row = find_fusion(given.method)
+    files, method = given.gather(FileOptions), find_fusion(given.method).name
     if len(given.lists) < 2:
         raise click.UsageError("Name two files or more, such as recsys fuse a.csv b.csv -o fused.csv.")
     if (given.changes or given.preset != "default") and not given.tune_on:
         raise click.UsageError("--conventions and --set are those of the metric of --tune-on.")
-    conventions = shared_options.chosen_conventions(given.preset, given.changes)
-    chosen = None if given.norm.lower() == "none" else given.norm
     if bool(given.tune_on) != (given.truth is not None):
         raise click.UsageError("--tune-on FILE and --truth FILE go together.")
     if given.tune_on and (given.weights or given.param):
@@ -94,50 +88,29 @@ def fuse_command(given: Given) -> None:
         raise click.UsageError(
             f"{len(given.lists)} files need {len(given.lists)} --tune-on, got {len(given.tune_on)}."
         )
-    if given.output is not None:
-        check_target(
-            given.output,
-            "output",
-            inputs=(*given.lists, *given.tune_on, given.truth, given.train),
-            suffixes=(),
-        )
-    with print_warnings(quiet=given.quiet):
-        runs = _read_runs(given.lists, files, given.train, given.k, quiet=given.quiet)
-        if given.tune_on:
-            known = [files.read(path, "lists") for path in given.tune_on]
-            judged = files.read(given.truth, "truth")
-            with _named(given.tune_on):
-                tuned = tune_fusion(
-                    known,
-                    judged,
-                    row.name,
-                    given.metric,
-                    norm=chosen,
-                    conventions=conventions,
-                    missing=given.missing,
-                )
-            if not given.quiet:
-                note(str(tuned).replace("\n", "; ").replace("; evaluate .fuse(...) of other data", ""))
-            with _named(given.lists):
-                fused = tuned.fuse(runs, missing=given.missing)
-        else:
-            with _named(given.lists):
-                fused = fuse(
-                    runs, row.name, chosen, missing=given.missing, **_parameters(given.weights, given.param)
-                )
+    conventions = shared_options.conventions_of(given)
+    norm = None if given.norm.lower() == "none" else given.norm
+    parameters = _parameters(given.weights, given.param)
+    runs = _read_runs(given, files)
+    if given.tune_on:
+        known = [files.read(path, "lists") for path in given.tune_on]
+        judged = files.read(given.truth, "truth")
+        options: dict[str, Any] = {"conventions": conventions, "missing": given.missing}
+        tuned = tune_fusion(known, judged, method, given.metric, norm=norm, **options)
+        note(str(tuned).replace("\n", "; ").replace("; evaluate .fuse(...) of other data", ""))
+        fused = tuned.fuse(runs, missing=given.missing)
+    else:
+        fused = fuse(runs, method, norm, missing=given.missing, **parameters)
     table = fused.to_frame()
     if given.output is None:
         print_csv(table.to_dict("list"))
     else:
         write_table(given.output, table)
-        if not given.quiet:
-            sizes = f"{len(fused.codes):,} rows, {len(fused.cases):,} users"
-            note(f"{given.output}: {sizes}, {row.name} of {len(runs)} files")
+        sizes = f"{len(fused.codes):,} rows, {len(fused.cases):,} users"
+        note(f"{given.output}: {sizes}, {method} of {len(runs)} files")
 
 
-def _read_runs(
-    paths: Sequence[str], files: FileOptions, train: str | None, depth: int | None, *, quiet: bool
-) -> list[Any]:
+def _read_runs(given: Given, files: FileOptions) -> list[Any]:
     """The lists of every file; a model ranks for the users of the ready lists, or for those of all models."""
     import numpy as np
 
@@ -145,49 +118,26 @@ def _read_runs(
     from recsys.ranks.sources import is_model_path
     from recsys.records.arrays import Ids, Lists
 
-    models = [path for path in paths if is_model_path(path)]
-    if not models and (train is not None or depth is not None):
+    models = [path for path in given.lists if is_model_path(path)]
+    if not models and (given.train is not None or given.k is not None):
         raise click.UsageError("--train and -k are for models among the files, and there is none.")
-    if depth is None and len(models) == len(paths):
+    if given.k is None and len(models) == len(given.lists):
         raise click.UsageError("-k N says how many items of each model are fused, such as -k 100.")
-    if models and train is None and not quiet:
+    if models and given.train is None:
         note(f"{', '.join(models)}: what users had before is ranked, too; --train FILE leaves it out")
-    history = files.read(train, "truth")
-    ranked = [files.read_ranked(path) for path in paths]
-    ready = [run for run in ranked if isinstance(run, Lists)]
-    if not models:
-        return ready
+    history = files.read(given.train, "truth")
+    runs = [files.read_ranked(path) for path in given.lists]
+    ready = [run for run in runs if isinstance(run, Lists)]
     users = Ids(np.zeros(0, np.int64))
-    for ids in [run.cases for run in ready] or [model.user_rows.ids for model in ranked]:
+    for ids in [run.cases for run in ready] or [model.user_rows.ids for model in runs]:
         users, _, _ = users.union(ids, what="user")
-    k = depth or max(int(run.sizes.max(initial=1)) for run in ready)
-    runs = []
-    for run in ranked:
-        if isinstance(run, Lists):
-            runs.append(run)
-            continue
-        run.user_rows.check_ids(users, table="lists")
-        known = users.values[run.user_rows.row_of(users.values) >= 0]
-        runs.append(recommend(run, k, users=known, seen=history))
+    k = given.k or max(int(run.sizes.max(initial=1)) for run in ready)
+    for at, (path, run) in enumerate(zip(given.lists, runs, strict=True)):
+        if path in models:
+            run.user_rows.check_ids(users, table="lists")
+            known = users.values[run.user_rows.row_of(users.values) >= 0]
+            runs[at] = replace(recommend(run, k, users=known, seen=history), notes={"file": path})
     return runs
-
-
-@contextmanager
-def _named(paths: Sequence[str]) -> Iterator[None]:
-    """Errors and warnings name files where the library counts runs."""
-
-    def named(text: str) -> str:
-        return re.sub(r"runs\[(\d+)\]", lambda found: paths[int(found[1])], text)
-
-    try:
-        with hush(RecsysWarning) as kept:
-            yield
-    except RecsysError as error:
-        error.word(as_option)
-        error.message = named(error.message)
-        raise
-    for category, text in kept:
-        warn(category, named(worded(text, as_option)))
 
 
 def _parameters(weights: str | None, settings: tuple[str, ...]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""How results leave the command: a table, JSON or CSV on standard output, per-user rows in a file.
+"""How results leave the command: a table, JSON, CSV, … on standard output, per-user rows in a file.
 
 Tables are as wide as the terminal at most; in a pipe as COLUMNS says, else 120. Colours are for terminals.
 """
@@ -9,91 +9,66 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from glob import glob
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
-from recsys.cli.error_messages import as_option, note
-from recsys.errors import Face
-
-_HTML = (".html", ".htm")
-_SUFFIXES = {
-    "per-user": (".csv", ".tsv", ".parquet"),
-    "save": (".json",),
-    "report": _HTML,
-    "output": _HTML,
-    "methods": (".md", ".tex", ".txt"),
-}
+from recsys.cli.error_messages import is_quiet, note
 
 
-def print_result(
-    result: Any, *, as_json: bool, as_csv: bool, quiet: bool, raw: bool = False, intervals: bool | None = None
+class Table(NamedTuple):
+    """Columns that are printed as they are."""
+
+    columns: Mapping[str, Sequence[Any]]
+
+    def to_text(self) -> str:
+        from recsys.display.text_tables import text_table
+
+        return text_table(self.columns)
+
+
+def show(
+    result: Any, form: str | None = None, *, raw: bool = False, err: bool = False, **options: Any
 ) -> None:
-    """Print one result as a table, or with every digit as JSON or CSV.
+    """Print a result in one form, or a text, or values as JSON.
 
-    `intervals`: whether values have their intervals beside them, None: where that takes no time.
+    Args:
+        result: what has `to_text`, and `to_json`, `to_frame` and so on; a text; lists and dicts are JSON.
+        form: "json", "csv", "markdown" or "latex"; None for a table as wide as the terminal at most.
+        raw: whether text that a spreadsheet takes for a formula stays as it is in CSV.
+        err: whether it goes to standard error.
+        options: what `to_text` takes.
     """
-    if as_json:
-        print_json(result.to_json())
-    elif as_csv:
-        print_csv(result.to_frame("pandas").to_dict("list"), raw=raw)  # with a column of groups if there are
-        note_cautions(result, quiet=quiet)
+    from recsys.display.text_tables import fitted, within_screen
+
+    if form is None and not isinstance(result, dict | list):
+        width = max(shutil.get_terminal_size(fallback=(120, 24)).columns, 40)
+        colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        with fitted(width, colour=colour):
+            is_text = not hasattr(result, "to_text")
+            click.echo(within_screen(str(result)) if is_text else result.to_text(**options), err=err)
+        return
+    if form == "csv":
+        print_csv(result.to_frame("pandas").to_dict("list"), raw=raw)
+        text = ""
     else:
-        with screen():
-            click.echo(result.to_text(intervals=intervals))
+        text = getattr(result, f"to_{form}")() if form in ("markdown", "latex") else _json_text(result)
+        click.echo(text)
+    for caution in getattr(result, "cautions", ()):  # a plain table has none
+        if caution.code not in text.replace("\\", ""):
+            note(caution.sentence + f" [{caution.code}]", head="caution")
 
 
-def print_page(
-    result: Any,
-    *,
-    as_json: bool = False,
-    markdown: bool = False,
-    err: bool = False,
-    face: Face = as_option,
-) -> None:
-    """Print a result, or a text, within the width of the terminal; a result also as JSON or Markdown.
-
-    `face` as in `screen`.
-    """
-    from recsys.display.text_tables import within_screen
-
-    if as_json:
-        print_json(result.to_json())
-        return
-    if markdown:
-        click.echo(result.to_markdown())
-        return
-    with screen(face):
-        text = result.to_text() if hasattr(result, "to_text") else within_screen(str(result))
-        click.echo(text, err=err)
-
-
-def screen(face: Face = as_option) -> AbstractContextManager[None]:
-    """Within it, tables are as wide as the terminal at most, and notes word their fixes by `face`."""
-    from recsys.display.text_tables import fitted
-
-    width = max(shutil.get_terminal_size(fallback=(120, 24)).columns, 40)
-    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    return fitted(width, colour=colour, face=face)
-
-
-def note_cautions(result: Any, *, quiet: bool) -> None:
-    """Print the cautions of a result on standard error, where what is printed cannot hold them."""
-    for caution in () if quiet else result.cautions:
-        note(caution.sentence + f" [{caution.code}]", head="caution")
-
-
-def print_json(document: Any) -> None:
-    """Print JSON text, or values as JSON; characters that a terminal would obey are escaped, none is lost."""
+def _json_text(document: Any) -> str:
+    """JSON, with the characters that a terminal would obey escaped; none is lost."""
     from recsys.display.cells import UNPRINTABLE
 
-    text = document if isinstance(document, str) else json.dumps(document, indent=2, ensure_ascii=False)
-    escaped = UNPRINTABLE.sub(lambda char: char[0] if char[0] == "\n" else f"\\u{ord(char[0]):04x}", text)
-    click.echo(escaped)
+    is_result = hasattr(document, "to_json")
+    text = document.to_json() if is_result else json.dumps(document, indent=2, ensure_ascii=False)
+    return UNPRINTABLE.sub(lambda char: char[0] if char[0] == "\n" else f"\\u{ord(char[0]):04x}", text)
 
 
 def print_csv(columns: Mapping[Any, Sequence[Any]], *, raw: bool = False) -> None:
@@ -109,53 +84,13 @@ def print_csv(columns: Mapping[Any, Sequence[Any]], *, raw: bool = False) -> Non
     click.echo(csv_text(columns, zip(*columns.values(), strict=True), raw=raw), nl=False)
 
 
-def print_table(columns: Mapping[str, Sequence[Any]]) -> None:
-    """Print columns as a table, within the width of the terminal."""
-    from recsys.display.text_tables import text_table
-
-    with screen():
-        click.echo(text_table(columns))
-
-
-def check_target(
-    path: Path,
-    option: str,
-    *,
-    inputs: Iterable[str | None] = (),
-    makes_folder: bool = False,
-    suffixes: Sequence[str] | None = None,
-) -> None:
-    """Refuse a file that cannot be written, before the work is done.
-
-    Args:
-        path: the file to write.
-        option: the option that named it, without dashes.
-        inputs: the files that are read, which it must not overwrite.
-        makes_folder: whether a missing folder will be created.
-        suffixes: how its name may end, if not as the option's files do; none if whoever writes it checks.
-    """
-    suffixes = _SUFFIXES.get(option, ()) if suffixes is None else suffixes
-    if suffixes and path.suffix.lower() not in suffixes:
-        raise click.UsageError(f"--{option} {path}: the name must end in {', '.join(suffixes)}.")
-    if not makes_folder and not path.parent.is_dir():
-        raise click.UsageError(f"--{option} {path}: there is no folder {path.parent}.")
-    for input_path in inputs:
-        if input_path in (None, "-"):
-            continue
-        place = Path(str(input_path))
-        found = place.iterdir() if place.is_dir() else map(Path, glob(str(place), recursive=True))  # noqa: PTH207
-        # Not Path.resolve: a link that leads to itself is an error there.
-        if os.path.realpath(path) in {os.path.realpath(file) for file in (place, *found)}:
-            raise click.UsageError(f"--{option} {path} would overwrite an input file.")
-
-
 @contextmanager
-def progress_bar(what: str, *, quiet: bool) -> Iterator[Callable[..., None] | None]:
+def progress_bar(what: str) -> Iterator[Callable[..., None] | None]:
     """A progress bar on standard error; None where that is no terminal, or with --quiet.
 
     It is called with the steps done and the steps in all, and with other words for what is being done.
     """
-    if quiet or not sys.stderr.isatty():
+    if is_quiet() or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import recsys
-from recsys.cli.output import print_json, print_page, print_table
+from recsys.cli.output import Table, show
 from recsys.cli.shared_options import json_option
 from recsys.cli.verb_options import Given, argument, command, option
 from recsys.conventions.decisions import DECISIONS, Conventions, describe
@@ -51,20 +51,18 @@ def metrics_command(given: Given) -> None:
 
     if given.name is not None:
         facts = metric_facts(lookup(re.split(r"[(@]", given.name)[0].strip().replace("-", "_"))[0])
-        print_json(facts) if given.json else print_page(_metric_text(facts))
+        show(facts if given.json else _metric_text(facts))
         return
     rows = all_metrics()
     if given.json:
-        print_json(rows)
+        show(rows)
         return
     columns = {"name": "name", "@k": "at_k", "better": "better", "bounds": "bounds", "meaning": "meaning"}
     shown = [row | {"bounds": bounds_text(row)} for row in rows]
-    print_table({heading: [row[given.name] for row in shown] for heading, given.name in columns.items()})
-    rating_metrics = [
-        given.name for given.name in RATINGS.load_plugins() if not given.name.startswith("user_")
-    ]
+    show(Table({heading: [row[name] for row in shown] for heading, name in columns.items()}))
+    rating_metrics = [name for name in RATINGS.load_plugins() if not name.startswith("user_")]
     click.echo()
-    print_page(f"of predicted ratings and clicks, for `recsys ratings`: {', '.join(rating_metrics)}")
+    show(f"of predicted ratings and clicks, for `recsys ratings`: {', '.join(rating_metrics)}")
 
 
 def _metric_text(facts: dict[str, Any]) -> str:
@@ -103,12 +101,12 @@ def conventions_command(given: Given) -> None:
     from recsys.conventions.presets import preset
 
     if given.first is None and given.json:
-        print_json(all_presets())
+        show(all_presets())
         return
     if given.first is None:
         names = ("name", "library", "version", "differs from the default in")
         cells = zip(*map(_preset_row, all_presets()), strict=True)
-        print_table({name: list(column) for name, column in zip(names, cells, strict=True)})
+        show(Table({name: list(column) for name, column in zip(names, cells, strict=True)}))
         return
     facts: dict[str, Any]
     if given.second is not None:
@@ -138,7 +136,7 @@ def conventions_command(given: Given) -> None:
             lines.append(f"for {metric} only: " + ", ".join(f"{n}={v}" for n, v in own.items()))
         lines += [f"not copied: {defect}" for defect in facts["defects"]]
         lines += [f"note: {fact}" for fact in facts["facts"]]
-    print_json(facts) if given.json else print_page("\n".join(lines))
+    show(facts if given.json else "\n".join(lines))
 
 
 def _preset_row(facts: dict[str, Any]) -> list[str]:
@@ -179,7 +177,7 @@ def doctor_command(given: Given) -> None:
         "extras": extras,
     }
     if given.json:
-        print_json(facts)
+        show(facts)
         return
     lines = [f"recsys {facts['recsys']}, Python {facts['python']}, {facts['system']}", ""]
     lines += [*facts["kernels"].splitlines(), ""]
@@ -189,7 +187,7 @@ def doctor_command(given: Given) -> None:
         if None in packages.values():
             state = f"missing: pip install '{_DISTRIBUTION}[{extra}]'"
         lines.append(f"{extra:<12} {state}")
-    print_page("\n".join(lines))
+    show("\n".join(lines))
 
 
 def _version(package: str) -> str | None:

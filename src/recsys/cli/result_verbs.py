@@ -1,4 +1,4 @@
-"""Verbs about saved results: `recsys explain`, `recsys gate`, `recsys history` and `recsys report`."""
+"""Verbs about saved results: `recsys explain`, `gate`, `history`, `report` and `board`."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from typing import Any
 import click
 
 from recsys.cli import shared_options
-from recsys.cli.error_messages import FAILED, note, print_warnings
-from recsys.cli.output import check_target, print_csv, print_page
-from recsys.cli.shared_options import FILE, FOLDER, FileOptions, chosen_conventions
+from recsys.cli.error_messages import FAILED, note
+from recsys.cli.output import show
+from recsys.cli.shared_options import FOLDER, FileOptions
 from recsys.cli.verb_options import (
     CHANCE,
     COUNT,
     INPUT,
     LEVEL,
     METRICS,
+    NEW_FILE,
     OUTPUT,
+    PAGE,
+    POSITIVE,
     Given,
     argument,
     command,
@@ -53,40 +56,26 @@ def explain_command(given: Given) -> None:
     """
     from recsys.comparison.explain import explain
     from recsys.evaluation.results import load
-    from recsys.metrics.registry import parse_all
 
-    files = given.gather(FileOptions)
+    files, names = given.gather(FileOptions), (given.first, given.second)
     if (given.lists is None) != (given.truth is None):
         raise click.UsageError("--lists and --truth go together.")
     # Whatever has a suffix is taken as a file, else it is the name of conventions.
-    sides: list[Any] = [
-        load(text) if Path(text).suffix or Path(text).exists() else text
-        for text in (given.first, given.second)
-    ]
+    sides: list[Any] = [load(text) if Path(text).suffix or Path(text).exists() else text for text in names]
     if given.changes:
-        saved = [
-            text
-            for side, text in zip(sides, (given.first, given.second), strict=True)
-            if not isinstance(side, str)
-        ]
+        saved = [text for side, text in zip(sides, names, strict=True) if side is not text]
         if saved:
             raise click.UsageError(f"--set changes conventions; {saved[0]} is a saved result with its own.")
-        sides = [chosen_conventions(name, given.changes) for name in sides]
+        sides = [shared_options.conventions_of(given, name) for name in names]
     data: dict[str, Any] = {}
     if given.lists is not None:
-        data = {
-            "lists": files.read(given.lists, "lists"),
-            "truth": files.read(given.truth, "truth"),
-            "metrics": parse_all(",".join(given.metrics) or None, list(given.cuts) or None),
-        }
-    with print_warnings(quiet=given.quiet):
-        explanation = explain(*sides, **data)
-        if given.changes:
-            given.first, given.second = (
-                f"{name} but {', '.join(given.changes)}" for name in (given.first, given.second)
-            )
-            explanation = replace(explanation, first=given.first, second=given.second)
-        print_page(explanation)
+        data = {"lists": files.read(given.lists, "lists"), "truth": files.read(given.truth, "truth")}
+        data["metrics"] = shared_options.requests_of(given)
+    explanation = explain(*sides, **data)
+    if given.changes:
+        first, second = (f"{name} but {', '.join(given.changes)}" for name in names)
+        explanation = replace(explanation, first=first, second=second)
+    show(explanation)
 
 
 @command(
@@ -114,9 +103,9 @@ def explain_command(given: Given) -> None:
         "--comment FILE",
         "Write a Markdown comment on the change: verdict, table, what to do.",
         OUTPUT,
-        type=FILE,
+        type=NEW_FILE,
     ),
-    option("--markdown", "Print Markdown.", OUTPUT),
+    shared_options.markdown_option,
     shared_options.json_option,
     shared_options.quiet_option,
 )
@@ -129,7 +118,6 @@ def gate_command(given: Given) -> None:
     from recsys.comparison.gate import gate
     from recsys.inputs.files import write_text
 
-    shared_options.refuse_both(json=given.json, markdown=given.markdown)
     margins: dict[str, str] = {}
     for text in given.metrics:
         name, sign, own_margin = text.rpartition("=")
@@ -138,20 +126,10 @@ def gate_command(given: Given) -> None:
         if name in margins:
             raise click.UsageError(f"-m {name} is given twice: name each metric once.")
         margins[name] = "0" if given.better else own_margin
-    if given.comment is not None:
-        check_target(given.comment, "comment", inputs=(given.new, given.against))
-    with print_warnings(quiet=given.quiet):
-        decision = gate(
-            given.new,
-            given.against,
-            margins,
-            confidence=given.confidence,
-            looks=given.looks,
-            history=given.history,
-        )
+    decision = gate(given.new, given.against, margins, **given.pick("confidence", "looks", "history"))
     if given.comment is not None:
         write_text(given.comment, decision.to_markdown() + "\n")
-    print_page(decision, as_json=given.json, markdown=given.markdown)
+    show(decision, given.shown_as)
     if not decision.passed:
         sys.exit(FAILED)
 
@@ -162,21 +140,17 @@ def gate_command(given: Given) -> None:
     option("-m, --metric TEXT ...", "Such as ndcg@10; repeatable; by default all.", METRICS, name="metrics"),
     option("--name MODEL", "One model only.", OUTPUT),
     shared_options.json_option,
-    option("--csv", "Print CSV, with all digits.", OUTPUT),
+    shared_options.csv_option,
     shared_options.raw_option,
 )
 def history_command(given: Given) -> None:
     """Show the results of FOLDER (by default ./results), oldest first; new levels are marked."""
     from recsys.comparison.history import history
 
-    shared_options.refuse_both(json=given.json, csv=given.csv)
     nights = history(given.folder, list(given.metrics) or None, name=given.name)
-    if given.csv:
-        print_csv(nights.to_frame().to_dict("list"), raw=given.raw)
-        for message in nights.skipped:
-            note(f"skipped: {message}", head="warning")
-    else:
-        print_page(nights, as_json=given.json)
+    show(nights, given.shown_as, raw=given.raw)
+    for message in nights.skipped if given.csv else ():
+        note(f"skipped: {message}", head="warning")
 
 
 @command(
@@ -186,8 +160,8 @@ def history_command(given: Given) -> None:
         "-o, --output FILE",
         "Where to write it.",
         OUTPUT,
-        type=FILE,
-        default=Path("recsys-report") / "report.html",
+        type=PAGE,
+        default=Path("recsys-report", "report.html"),
     ),
     shared_options.decision_options,
     option("--title TEXT", "The page's heading.", OUTPUT),
@@ -211,37 +185,20 @@ def report_command(given: Given) -> None:
     from recsys.comparison.history import history
     from recsys.report import write_report
 
-    files = given.gather(FileOptions)
     models = files_by_model(given.paths, given.names)
-    inputs = (*given.paths, given.truth, given.train, given.items, given.embeddings, given.audit, given.seen)
-    check_target(given.output, "output", inputs=inputs, makes_folder=True)
-    with print_warnings(quiet=given.quiet):
-        results, tables = evaluate_files(models, given, reports=True)
-        page = write_report(
-            given.output,
-            results,
-            baseline=baseline_name(given.baseline, models),
-            **given.pick("headline", "title"),
-            items=None if given.items is None else _read_item_table(given.items, files),
-            embeddings=None if given.embeddings is None else _read_embeddings(given.embeddings),
-            audit=None if given.audit is None else _read_audit(given.audit),
-            history=None if given.history is None else history(given.history),
-            **tables,
-        )
+    results, tables = evaluate_files(models, given, reports=True)
+    page = write_report(
+        given.output,
+        results,
+        baseline=baseline_name(given.baseline, models),
+        **given.pick("headline", "title"),
+        items=given.gather(FileOptions).read_attributes(given.items, "item", text=True),
+        embeddings=None if given.embeddings is None else _read_embeddings(given.embeddings),
+        audit=None if given.audit is None else _read_audit(given.audit),
+        history=None if given.history is None else history(given.history),
+        **tables,
+    )
     click.echo(str(page))
-
-
-def _read_item_table(path: str, files: FileOptions) -> Any:
-    """A table of items; ids are text by default, as in all files."""
-    import pandas as pd
-
-    frame = shared_options.read_cells(path, files.encoding)
-    if files.ids != "int":
-        return frame.astype(str) if files.ids == "str" else frame
-    id_column = next((name for name in frame.columns if shared_options.has_role(name, "item")), None)
-    if id_column is not None and pd.to_numeric(frame[id_column], errors="coerce").notna().all():
-        frame[id_column] = pd.to_numeric(frame[id_column])
-    return frame
 
 
 def _read_embeddings(path: str) -> Any:
@@ -263,3 +220,34 @@ def _read_audit(path: str) -> Any:
         return json.loads(text)
     except (RecursionError, ValueError) as error:
         raise FileError(f"{path} is not what recsys audit --json prints ({error}).") from error
+
+
+@command(
+    "board",
+    argument("places", "FOLDER…", nargs=-1, default=("results",)),
+    option("-o, --output FILE", "Where to write it.", type=PAGE, default=Path("recsys-report", "board.html")),
+    option("--title TEXT", "The page's heading."),
+    option("--watch", "Write it again as results arrive, until Ctrl-C."),
+    option("--refresh SECONDS", "Let the opened page read its file again this often.", type=POSITIVE),
+    shared_options.quiet_option,
+)
+def board_command(given: Given) -> None:
+    """Write a page over all saved results of FOLDER… (by default ./results). Prints its path.
+
+    Rows are results, columns the metrics of all of them: sort, filter, lay two side by side, see each name
+    over time, export. Single files of `recsys evaluate --save` can be named too:
+    recsys board results -o board.html --watch --refresh 5
+    """
+    from recsys.display.number_words import plural
+    from recsys.report.board import watch_board, write_board
+
+    page: dict[str, Any] = given.pick("title", "refresh")
+    if not given.watch:
+        click.echo(str(write_board(given.output, given.places, **page)))
+        return
+    try:
+        for n_runs, n_unopened in watch_board(given.output, given.places, **page):
+            more = f", {n_unopened:,} not opened" if n_unopened else ""
+            note(f"{plural(n_runs, 'run')}{more}; Ctrl-C ends", head="written")
+    except KeyboardInterrupt:
+        click.echo(str(given.output))

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from recsys.cli import shared_options
-from recsys.cli.error_messages import note, print_warnings
-from recsys.cli.output import check_target, print_page, print_result, progress_bar, write_per_user
-from recsys.cli.shared_options import FILE, FileOptions, MemoryOptions, MetricOptions, column_option
-from recsys.cli.verb_options import INPUT, METRICS, OUTPUT, Given, argument, command, keyword, option
-
-if TYPE_CHECKING:
-    from recsys.ranks.sources import Factors
+from recsys.cli.error_messages import note
+from recsys.cli.output import progress_bar, show, write_per_user
+from recsys.cli.shared_options import FileOptions, column_option
+from recsys.cli.verb_options import INPUT, METRICS, OUTPUT, Given, Target, argument, command, keyword, option
 
 _ROW_IDS = ("user_ids", "item_ids")
 _per_user_option = option(
-    "--per-user FILE", "Write one row per user: .csv, .tsv or .parquet.", OUTPUT, type=FILE
+    "--per-user FILE",
+    "Write one row per user: .csv, .tsv or .parquet.",
+    OUTPUT,
+    type=Target(".csv", ".tsv", ".parquet"),
 )
 _csv_option = option("--csv", "Print CSV: metric, value, cases, all digits.", OUTPUT)
 
@@ -37,12 +37,14 @@ _csv_option = option("--csv", "Print CSV: metric, value, cases, all digits.", OU
     option("--bounds", "Also print the best attainable value and the floor of chance.", METRICS),
     option("--intervals", "Print every 95% interval, also those that take a while.", METRICS),
     _per_user_option,
-    shared_options.memory_options,
+    keyword("memory"),
+    keyword("per_user", name="per_user_to"),
+    keyword("checkpoint"),
     option(
         "--save FILE",
         "Keep the whole result (.json) for compare, gate, history and report.",
         OUTPUT,
-        type=FILE,
+        type=Target(".json"),
     ),
     option(
         "--name MODEL",
@@ -68,107 +70,88 @@ def evaluate_command(given: Given) -> None:
     from recsys.evaluation.evaluate import evaluate
     from recsys.ranks.sources import is_model_path
 
-    metrics = given.gather(MetricOptions)
-    files = given.gather(FileOptions)
-    beyond = given.gather(MemoryOptions)
-    shared_options.refuse_both(json=given.json, csv=given.csv)
-    if given.name is not None and given.save is None and beyond.per_user_to is None:
+    files, unread = given.gather(FileOptions), given.memory is not None
+    if given.name is not None and given.save is None and given.per_user_to is None:
         raise click.UsageError("--name goes with --save FILE or --per-user-to FOLDER, which keep it.")
     given.lists, given.truth = _lists_and_truth(given.lists, given.truth_file, given.truth, given.factors)
     tables = given.pick("lists", "truth", "seen", "train", "items", "users", "reference", *_ROW_IDS)
-    inputs = (*tables.values(),)
-    if inputs.count("-") > 1:
+    if [*tables.values()].count("-") > 1:
         raise click.UsageError("standard input (-) can be read once only; name a file for the others.")
+    options = _memory_options(given, files)
+    conventions, requests = shared_options.conventions_of(given), shared_options.requests_of(given)
     is_model = bool(given.factors) or is_model_path(given.lists)
-    unseen = shared_options.seen_file(given.seen, given.train, is_model=is_model, quiet=given.quiet)
-    stdin = "-" in (given.lists, given.truth, unseen)
-    beyond.check(files, per_user=given.per_user is not None, bounds=given.bounds, stdin=stdin)
-    for target, path in (("per-user", given.per_user), ("save", given.save)):
-        if path is not None:
-            check_target(path, target, inputs=(*inputs, *(given.factors or ())))
-    with print_warnings(quiet=given.quiet):
-        conventions, requests = metrics.conventions(), metrics.requests()
-        cautions = shared_options.silenced_cautions(given.silenced)
-        ids, piecewise = given.pick(*_ROW_IDS), beyond.memory is not None
-        model, files = _read_factors(given.factors, files, ids)
-        before = files.read(given.train or None, "truth")
-        is_train = unseen == given.train
-        paths = (given.lists, given.truth, None if is_train else unseen)
-        ranked, known, seen = _read_inputs(paths, files, model, ids, unread=piecewise)
-        if is_train:
-            seen = given.train if piecewise else before
-        doing = "ranking" if beyond.memory is None else "evaluating"
-        with progress_bar(doing, quiet=given.quiet) as progress:
-            result = evaluate(
-                ranked,
-                known,
-                requests,
-                conventions=conventions,
-                seen=seen,
-                reference=files.read(given.reference, "lists"),
-                train=before,
-                items=files.read_attributes(given.items, "item"),
-                users=files.read_attributes(given.users, "user"),
-                cautions=cautions,
-                progress=progress,
-                **given.pick("catalogue", "full_ranking", "by", "aggregate"),
-                **beyond.keywords(files),
-            )
+    ranked, files = _read_ranked(given, files, unread=unread and not is_model)
+    train = files.read(given.train, "truth")
+    seen = files.read_seen(given, given.train if unread else train, is_model=is_model, unread=unread)
+    with progress_bar("ranking" if unread else "evaluating") as progress:
+        result = evaluate(
+            ranked,
+            given.truth if unread else files.read(given.truth, "truth"),
+            requests,
+            conventions=conventions,
+            seen=seen,
+            reference=files.read(given.reference, "lists"),
+            train=train,
+            items=files.read_attributes(given.items, "item"),
+            users=files.read_attributes(given.users, "user"),
+            progress=progress,
+            **given.pick("catalogue", "full_ranking", "by", "aggregate", "cautions"),
+            **options,
+        )
     if given.per_user is not None:
         write_per_user(result, given.per_user, raw=given.raw)
-    beyond.keep_name(result, given.name)
+    if given.per_user_to is not None and given.name is not None:
+        result.save(given.per_user_to, name=given.name)
     if given.save is not None:
         result.save(given.save, name=given.name)
-        if beyond.memory is not None and not given.quiet:
-            note(f"{given.save} holds sums; the values per user {beyond.where()}.")
-    forms = {"as_json": given.json, "as_csv": given.csv, "raw": given.raw}
-    print_result(result, **forms, quiet=given.quiet, intervals=given.intervals or None)
+        if unread:
+            folder = given.per_user_to
+            where = f"are in {folder}" if folder else "were not kept (--per-user-to FOLDER)"
+            note(f"{given.save} holds sums; the values per user {where}.")
+    show(result, given.shown_as, raw=given.raw, intervals=given.intervals or None)
     # The table has this line below it; output for programs has not.
-    nothing_found = result.counts.get("judged") and result.counts.get("found") == 0
-    if nothing_found and (given.json or given.csv) and not given.quiet:
+    if given.shown_as and result.counts.get("judged") and result.counts.get("found") == 0:
         text = "no listed item is in its user's truth: do both sides have the same ids, and split?"
         note(text, head="warning")
     if given.bounds:
-        click.echo(err=given.json or given.csv)
-        print_page(result.bounds(), err=given.json or given.csv)
+        click.echo(err=bool(given.shown_as))
+        show(result.bounds(), err=bool(given.shown_as))
 
 
-def _read_factors(
-    paths: tuple[str, str] | None, files: FileOptions, row_ids: dict[str, Any]
-) -> tuple[Factors | None, FileOptions]:
-    """The model of --factors, and how ids of other files are read: as numbers, if its rows have none."""
+def _memory_options(given: Given, files: FileOptions) -> dict[str, Any]:
+    """The keywords of evaluate for files that it reads itself; an error for what does not fit --memory."""
+    if given.memory is None:
+        if given.per_user_to is not None or given.checkpoint is not None:
+            raise click.UsageError("--per-user-to and --checkpoint go with --memory SIZE.")
+        return {}
+    for name, is_given, instead in (
+        ("--per-user", given.per_user is not None, "--per-user-to FOLDER keeps the values per user"),
+        ("--bounds", given.bounds, "bounds need all lists at once"),
+        ("- (standard input)", "-" in (given.lists, given.truth, given.seen), "name a file"),
+        ("--format", files.form is not None, "Parquet and CSV files are read"),
+        ("--encoding", files.encoding.lower().replace("-", "") != "utf8", "text files are UTF-8"),
+    ):
+        if is_given:
+            raise click.UsageError(f"{name} does not go with --memory: {instead}.")
+    places = {"per_user": given.per_user_to, "checkpoint": given.checkpoint}
+    return {"memory": given.memory, **places, "ids": files.ids, "columns": files.columns_by_table()}
+
+
+def _read_ranked(given: Given, files: FileOptions, *, unread: bool) -> tuple[Any, FileOptions]:
+    """Lists, their path if they are left `unread`, or a model; and how the other files are read.
+
+    That is with ids as numbers if the rows of --factors have none.
+    """
     from recsys.ranks.sources import Factors, read_factors
 
-    if not paths:
-        return None, files
-    model = read_factors(*paths, **row_ids, ids=files.ids)
+    row_ids = given.pick(*_ROW_IDS)
+    if not given.factors:
+        left = unread and not any(row_ids.values())
+        return given.lists if left else files.read_ranked(given.lists, **row_ids), files
+    model = read_factors(*given.factors, **row_ids, ids=files.ids)
     if model.user_rows.numbered and model.item_rows.numbered:
         return Factors(model.users, model.items), replace(files, ids="int")
     return model, files
-
-
-def _read_inputs(
-    paths: tuple[str | None, str | None, str | None],
-    files: FileOptions,
-    factors: Factors | None,
-    row_ids: dict[str, Any],
-    *,
-    unread: bool,
-) -> tuple[Any, Any, Any]:
-    """Lists or a model, truth and seen items; `unread`: tables stay paths, which are read piece by piece."""
-    from recsys.ranks.sources import is_model_path
-
-    lists, truth, seen = paths
-    is_list = factors is None and not is_model_path(lists)
-    if factors is not None:
-        ranked: Any = factors
-    elif unread and is_list and not any(row_ids.values()):
-        ranked = lists
-    else:
-        ranked = files.read_ranked(str(lists), **row_ids)
-    if unread:
-        return ranked, truth, seen
-    return ranked, files.read(truth, "truth"), files.read(seen, "truth")
 
 
 def _lists_and_truth(
@@ -224,43 +207,17 @@ def ratings_command(given: Given) -> None:
     user_rmse the mean over users.
     """
     from recsys.evaluation.ratings import evaluate_ratings
+    from recsys.inputs.files.reader import read_table
 
-    shared_options.refuse_both(json=given.json, csv=given.csv)
-    if given.per_user is not None:
-        check_target(given.per_user, "per-user", inputs=(given.file,))
-    with print_warnings(quiet=given.quiet):
-        columns = {"user": given.user, "actual": given.actual, "prediction": given.prediction}
-        table = _read_predictions(given.file, columns, given.encoding)
-        result = evaluate_ratings(
-            table, metrics=",".join(given.metrics) or None, scale=given.scale or None, clip=given.clip
-        )
+    columns = {role: name for role, name in given.pick("user", "actual", "prediction").items() if name}
+    table, _ = read_table(given.file, encoding=given.encoding, text=True)
+    result = evaluate_ratings(
+        table,
+        metrics=",".join(given.metrics) or None,
+        scale=given.scale or None,
+        clip=given.clip,
+        columns=columns,
+    )
     if given.per_user is not None:
         write_per_user(result, given.per_user, raw=given.raw)
-    print_result(result, as_json=given.json, as_csv=given.csv, quiet=given.quiet, raw=given.raw)
-
-
-def _read_predictions(path: str, columns: dict[str, str | None], encoding: str) -> Any:
-    """The user, actual and prediction columns under these names; ids stay text, the others are numbers."""
-    import pandas as pd
-
-    from recsys.errors import InputError
-    from recsys.inputs.frames import find_columns
-    from recsys.inputs.ids import refuse_missing
-
-    frame = shared_options.read_cells(path, encoding)
-    named = {role: name for role, name in columns.items() if name is not None}
-    found = find_columns([str(n) for n in frame.columns], tuple(columns), named, path, needed=tuple(columns))
-    users = frame[found["user"]]
-    missing = users.isna() | (users == "")
-    if missing.any():
-        refuse_missing(int(missing.to_numpy().argmax()), path, found["user"])
-    # The reader of ids handles floats and says what it makes of them.
-    data = {"user": users if users.dtype.kind == "f" else users.astype(str)}
-    for role in ("actual", "prediction"):
-        try:
-            data[role] = pd.to_numeric(frame[found[role]])
-        except (TypeError, ValueError) as error:
-            raise InputError(
-                f"a value is not a number ({error}).", table=path, column=found[role], hint="Fix the row."
-            ) from error
-    return pd.DataFrame(data)
+    show(result, given.shown_as, raw=given.raw, intervals=None)

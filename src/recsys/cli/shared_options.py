@@ -25,12 +25,13 @@ from recsys.cli.verb_options import (
     METRICS,
     OUTPUT,
     SEED,
+    Given,
     Option,
     keyword,
     option,
-)
+)  # fmt: skip
 from recsys.conventions.decisions import Conventions
-from recsys.errors import ConventionError, check_choice
+from recsys.errors import ColumnError, ConventionError
 
 if TYPE_CHECKING:
     from recsys.metrics.registry import Request
@@ -48,26 +49,6 @@ _NOTE_WORDS = {
 
 
 @dataclass(frozen=True)
-class MetricOptions:
-    """What -m, -k, --conventions and --set say."""
-
-    metrics: tuple[str, ...]
-    cuts: tuple[int, ...]
-    preset: str
-    changes: tuple[str, ...]
-
-    def requests(self) -> list[Request]:
-        """Every metric at every cut-off."""
-        from recsys.metrics.registry import parse_all
-
-        return parse_all(",".join(self.metrics) or None, list(self.cuts) or None)
-
-    def conventions(self) -> Conventions:
-        """The preset with the decisions of --set."""
-        return chosen_conventions(self.preset, self.changes)
-
-
-@dataclass(frozen=True)
 class FileOptions:
     """The columns of each role, and how files are read."""
 
@@ -76,17 +57,17 @@ class FileOptions:
     score: str | None = None
     rank: str | None = None
     grade: str | None = None
+    time: str | None = None
     case: str | None = None
     truth_user: str | None = None
     truth_item: str | None = None
     ids: Literal["str", "int", "auto"] = "str"
     form: str | None = None
     encoding: str = "utf-8"
-    quiet: bool = False
 
     def read(self, path: str | None, kind: Literal["lists", "truth"]) -> Any:
         """A file of lists, or of interactions ("truth"); None without a path. Oddities are noted."""
-        if path is None:
+        if not path:
             return None
         from recsys.inputs.files import read_file
 
@@ -95,9 +76,21 @@ class FileOptions:
             path, kind, columns=columns or None, format=self.form, ids=self.ids, encoding=self.encoding
         )
         for name, words in _NOTE_WORDS.items():
-            if data.notes.get(name) and not self.quiet:
+            if data.notes.get(name):
                 note(f"{path}: {words}: {data.notes[name]:,}")
         return data
+
+    def read_seen(self, given: Given, train: Any, *, is_model: bool, unread: bool = False) -> Any:
+        """What is not ranked again: the file of --seen; for a model by default `train`, that of --train.
+
+        `unread`: the path of --seen.
+        """
+        if given.seen == "none":
+            return {} if is_model else None
+        if given.seen is None and given.train and is_model:
+            note(f"items of {given.train} (--train) are left out of the rankings; --seen none keeps them")
+            return train
+        return given.seen if unread else self.read(given.seen, "truth")
 
     def list_columns(self) -> dict[str, str]:
         """The columns that were named of a file of lists."""
@@ -115,6 +108,7 @@ class FileOptions:
             "user": self.user if self.truth_user is None else self.truth_user,
             "item": self.item if self.truth_item is None else self.truth_item,
             "grade": self.grade,
+            "time": self.time,
             "case": self.case,
         }
         return {role: name for role, name in columns.items() if name is not None}
@@ -143,100 +137,41 @@ class FileOptions:
         return load_model(path, ids=self.ids, **names)
 
     def read_attributes(
-        self, path: str | None, role: Literal["user", "item"], columns: Sequence[str] | None = None
+        self,
+        path: str | None,
+        role: Literal["user", "item"],
+        columns: Sequence[str] = (),
+        *,
+        text: bool = False,
     ) -> Any:
-        """A table of users or items; with `columns`, only those and the ids. None without a path.
+        """A table of users or items, or the ids and some columns of it; None without a path.
 
-        Ids are read as --ids says, other columns as numbers where every cell is one.
+        Ids are read as --ids says; with `text`, other cells stay text.
         """
         if path is None:
             return None
-        import pandas as pd
+        from recsys.inputs.files.reader import read_attributes
 
-        frame, id_column = read_cells(path, self.encoding), getattr(self, role)
-        for name in frame.columns:
-            is_id = name == id_column or has_role(name, role)
-            if is_id and self.ids == "str" and frame[name].dtype.kind in "iu":
-                frame[name] = frame[name].astype(str)
-            elif not is_id or self.ids == "int":
-                numbers = pd.to_numeric(frame[name].replace("", None), errors="coerce")
-                frame[name] = numbers if numbers.notna().sum() == (frame[name] != "").sum() else frame[name]
-        if id_column is not None:
-            frame = frame.rename(columns={id_column: role})
-        if columns is None:
-            return frame
+        named = {"ids": self.ids, "column": getattr(self, role), "encoding": self.encoding}
+        frame, ids = read_attributes(path, role, text=text, **named)
         for name in columns:
-            check_choice(f"column of {path}", name, map(str, frame.columns))
-        return frame[[name for name in frame.columns if name in columns or has_role(name, role)]]
+            if name not in frame.columns:
+                known = ", ".join(map(str, frame.columns))
+                raise ColumnError(f"there is no column {name!r}.", table=path, hint=f"There are {known}.")
+        return frame[[ids, *columns]] if columns else frame
 
 
-@dataclass(frozen=True)
-class MemoryOptions:
-    """What --memory, --per-user-to and --checkpoint say."""
+def requests_of(given: Given) -> list[Request]:
+    """Every metric of -m at every cut-off of -k."""
+    from recsys.metrics.registry import parse_all
 
-    memory: str | None
-    per_user_to: str | None
-    checkpoint: str | None
-
-    def check(self, files: FileOptions, *, per_user: bool, bounds: bool, stdin: bool) -> None:
-        """Refuse options that do not fit."""
-        if self.memory is None:
-            if self.per_user_to is not None or self.checkpoint is not None:
-                raise click.UsageError("--per-user-to and --checkpoint go with --memory SIZE.")
-            return
-        for name, is_given, instead in (
-            ("--per-user", per_user, "--per-user-to FOLDER keeps the values per user"),
-            ("--bounds", bounds, "bounds need all lists at once"),
-            ("- (standard input)", stdin, "name a file"),
-            ("--format", files.form is not None, "Parquet and CSV files are read"),
-            ("--encoding", files.encoding.lower().replace("-", "") != "utf8", "text files are UTF-8"),
-        ):
-            if is_given:
-                raise click.UsageError(f"{name} does not go with --memory: {instead}.")
-
-    def keywords(self, files: FileOptions) -> dict[str, Any]:
-        """Keywords of evaluate, with those for files that it reads itself; none without --memory."""
-        if self.memory is None:
-            return {}
-        places = {"per_user": self.per_user_to, "checkpoint": self.checkpoint}
-        return {"memory": self.memory, **places, "ids": files.ids, "columns": files.columns_by_table()}
-
-    def keep_name(self, result: Any, name: str | None) -> None:
-        """Let the folder of --per-user-to call the model by this name, if there are both."""
-        if self.per_user_to is not None and name is not None:
-            result.save(self.per_user_to, name=name)
-
-    def where(self) -> str:
-        """Describe where the values per user are."""
-        folder = self.per_user_to
-        return "were not kept (--per-user-to FOLDER)" if folder is None else f"are in {folder}"
+    return parse_all(",".join(given.metrics) or None, list(given.cuts) or None)
 
 
-def seen_file(seen: str | None, train: str | None, *, is_model: bool, quiet: bool) -> str | None:
-    """What is not ranked again: the file of --seen, for a model by default that of --train; None for none."""
-    if seen == "none":
-        return None
-    if seen is None and train and is_model:
-        if not quiet:
-            note(f"items of {train} (--train) are left out of the rankings; --seen none keeps them")
-        return train
-    return seen
-
-
-def silenced_cautions(texts: Sequence[str]) -> str | list[str] | None:
-    """What --cautions says, as `cautions=` of the library takes it; an unknown code is an error."""
-    from recsys.evaluation.cautions import silenced_codes
-
-    codes = [code.strip() for text in texts for code in text.split(",") if code.strip()]
-    cautions = "ignore" if "ignore" in codes else codes or None
-    silenced_codes(cautions)
-    return cautions
-
-
-def chosen_conventions(preset: str, changes: Sequence[str]) -> Conventions:
-    """The preset of --conventions with the decisions of --set."""
+def conventions_of(given: Given, name: str | None = None) -> Conventions:
+    """The preset of --conventions, or that of a name, with the decisions of --set."""
     decisions: dict[str, Any] = {}
-    for change in changes:
+    for change in given.changes:
         decision, sign, value = (part.strip() for part in change.partition("="))
         if not sign or decision == "per_metric":
             raise ConventionError(f"--set {change} is not decision=value.", hint="Write --set ties=expected.")
@@ -248,27 +183,17 @@ def chosen_conventions(preset: str, changes: Sequence[str]) -> Conventions:
                 raise ConventionError(
                     f"--set {decision}={value} is not a number.", hint="Give a number, or none."
                 ) from None
-    return Conventions.of(preset).but(**decisions)
+    return Conventions.of(name or given.preset).but(**decisions)
 
 
-def read_cells(path: str, encoding: str = "utf-8") -> Any:
-    """A table (gzipped or not, - for standard input); cells of text stay text."""
-    from recsys.inputs.files.reader import read_table
+def _codes(_: click.Context, __: click.Parameter, texts: Sequence[str]) -> str | list[str] | None:
+    """What --cautions says, as `cautions=` of the library takes it; an unknown code is an error."""
+    from recsys.evaluation.cautions import silenced_codes
 
-    return read_table(path, encoding=encoding, text=True)[0]
-
-
-def has_role(column: str, role: str) -> bool:
-    """Whether a column is recognised by its name, such as userId as the user."""
-    from recsys.inputs.frames import ROLES
-
-    return column.replace("_", "").lower() in ROLES[role]
-
-
-def refuse_both(**flags: bool) -> None:
-    """Refuse two forms of output at once, such as `json=as_json, csv=as_csv`."""
-    if all(flags.values()):
-        raise click.UsageError(f"{' and '.join(f'--{name}' for name in flags)} exclude each other.")
+    codes = [code.strip() for text in texts for code in text.split(",") if code.strip()]
+    cautions = "ignore" if "ignore" in codes else codes or None
+    silenced_codes(cautions)
+    return cautions
 
 
 class _FormatOption(Option):
@@ -334,13 +259,18 @@ raw_option = option(
 )
 quiet_option = option("-q, --quiet", "No notes, warnings and progress.", OUTPUT)
 json_option = option("--json", "Print JSON, with all digits.", OUTPUT)
+csv_option = option("--csv", "Print CSV, with all digits.", OUTPUT)
+markdown_option = option("--markdown", "Print Markdown.", OUTPUT)
 name_option = option(
     "--name MODEL ...", "What a file's model is called, in the files' order.", OUTPUT, name="names"
 )
-cautions_option = keyword("cautions", name="silenced", multiple=True)
+cautions_option = keyword("cautions", multiple=True, callback=_codes)
 preset_option = keyword("conventions", name="preset", default="default", show_default=False)
 changes_option = option(
-    "--set DECISION=VALUE ...", "Change one decision; repeatable.", METRICS, name="changes"
+    "--set DECISION=VALUE ...",
+    "Change one decision, such as relevant_from=4; repeatable.",
+    METRICS,
+    name="changes",
 )
 seed_option = option("--seed", "Of all random draws.", CHANCE, type=SEED, default=0, show_default=True)
 decision_options = (
@@ -349,11 +279,7 @@ decision_options = (
         "Compare the others with this model; by default the first of two, of more the best.",
         CHANCE,
     ),
-    option(
-        "--headline METRIC",
-        "The metric that decides, by default the first; all others are secondary.",
-        METRICS,
-    ),
+    keyword("headline", section=METRICS),
 )
 request_options = (
     option(
@@ -362,7 +288,7 @@ request_options = (
         METRICS,
         name="metrics",
     ),
-    keyword("k", "Cut-off for metrics that name none; repeatable.", name="cuts", multiple=True, type=int),
+    keyword("k", name="cuts", multiple=True, type=int),
 )
 metric_options = (*request_options, preset_option, changes_option)
 memory_options = (keyword("memory"), keyword("per_user", name="per_user_to"), keyword("checkpoint"))

@@ -11,9 +11,9 @@ from typing import Any
 import click
 
 from recsys.cli import shared_options
-from recsys.cli.error_messages import as_option, print_warnings
-from recsys.cli.output import print_json
-from recsys.cli.shared_options import column_option, format_option
+from recsys.cli.error_messages import as_option
+from recsys.cli.output import show
+from recsys.cli.shared_options import FileOptions, column_option, format_option
 from recsys.cli.verb_options import (
     CHANCE,
     COLUMNS,
@@ -171,31 +171,23 @@ def split_command(given: Given) -> None:
         raise click.UsageError(f"-o {given.output}: it is there already; name a new or empty folder.")
     if not given.output.absolute().parent.is_dir():
         raise click.UsageError(f"-o {given.output}: there is no folder {given.output.absolute().parent}.")
-    columns = {"user": given.user, "item": given.item, "time": given.time, "grade": given.grade}
-    columns = {role: name for role, name in columns.items() if name is not None}
-    with print_warnings(quiet=given.quiet):
-        source = open_file(given.file)
-        given.form = given.form or detect_format(source)
-        reading: dict[str, Any] = {
-            "columns": columns or None,
-            "ids": given.ids,
-            "format": given.form,
-            "encoding": given.encoding,
-        }
-        frame, _ = read_table(source, **reading)
-        raw = frame if FORMATS[given.form].typed else read_table(source, **reading, text=True)[0]
-        if given.how is None:
-            splits = [rerun(str(given.rerun), frame)]
-        else:
-            parts = split(frame, given.how, columns=columns or None, **_parameters(given.how, vars(given)))
-            splits = list(parts) if isinstance(parts, Folds) else [parts]
-        # The parts get the format asked for, else that of the file; .csv if that is only read.
-        written = FORMATS[given.to or given.form]
-        ending = written.suffixes[0] if written.write is not None else ".csv"
-        manifests = save(splits, given.output, ending=ending, rows=raw)
+    columns = given.gather(FileOptions).interaction_columns() or None
+    source = open_file(given.file)
+    form = given.form or detect_format(source)
+    reading: dict[str, Any] = {"columns": columns, "format": form, **given.pick("ids", "encoding")}
+    frame, _ = read_table(source, **reading)
+    raw = frame if FORMATS[form].typed else read_table(source, **reading, text=True)[0]
+    if given.how is None:
+        splits = [rerun(str(given.rerun), frame)]
+    else:
+        parts = split(frame, given.how, columns=columns, **_parameters(given.how, vars(given)))
+        splits = list(parts) if isinstance(parts, Folds) else [parts]
+    # The parts get the format asked for, else that of the file; .csv if that is only read.
+    written = FORMATS[given.to or form]
+    ending = written.suffixes[0] if written.write is not None else ".csv"
+    manifests = save(splits, given.output, ending=ending, rows=raw)
     if given.json:
-        document = manifests[0] if len(manifests) == 1 else manifests
-        print_json(document)
+        show(manifests[0] if len(manifests) == 1 else manifests)
     elif not given.quiet:
         click.echo("\n\n".join(str(part) for part in splits))
         click.echo(f"Written to {given.output}.")

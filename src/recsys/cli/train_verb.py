@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import click
 
 from recsys.cli import shared_options
-from recsys.cli.error_messages import note, print_warnings
-from recsys.cli.output import check_target, print_result, progress_bar
+from recsys.cli.error_messages import note
+from recsys.cli.output import progress_bar, show
+from recsys.cli.shared_options import FileOptions
 from recsys.cli.verb_options import (
     COUNT,
     INPUT,
@@ -23,6 +25,7 @@ from recsys.cli.verb_options import (
     OUTPUT,
     SEED,
     Given,
+    Target,
     VerbCommand,
     argument,
     command,
@@ -33,14 +36,13 @@ if TYPE_CHECKING:
     from recsys.models.trainable import Trainable
     from recsys.records.arrays import Interactions
 
-_SUFFIXES = (".npz", ".safetensors")
 _TRAINING = ("epochs", "negatives", "batch", "learning_rate", "weight_decay", "device", "seed")  # of `train`
 _output_option = option(
     "-o, --output FILE",
     "Where the model goes: .npz or .safetensors.",
     OUTPUT,
     required=True,
-    type=shared_options.FILE,
+    type=Target(".npz", ".safetensors"),
 )
 _reading_options = (
     shared_options.column_option("user", "users"),
@@ -108,34 +110,20 @@ def _model_command(name: str, entry: Trainable) -> click.Command:
         help=f"{entry.help}\n\nSettings and their defaults: {settings or 'none'}.",
     )
     def train(given: Given) -> None:
-        from recsys.models.model_files import fingerprint, save_model
         from recsys.models.trainable import train_model
 
         chosen = entry.settings | _read_settings(name, entry.settings, given.changes)
-        _check_output(given.output, (given.file, given.items))
-        with print_warnings(quiet=given.quiet):
-            columns = {"user": given.user, "item": given.item, "time": given.time}
-            history = _read_history(
-                given.file, columns, ids=given.ids, form=given.form, encoding=given.encoding
-            )
-            catalogue = None
-            if given.items is not None:
-                catalogue = _read_catalogue(
-                    given.items, history, given.item, ids=given.ids, encoding=given.encoding
-                )
-            if entry.memory is not None:
-                n_items = len(history.items if catalogue is None else catalogue)
-                _check_memory(name, n_items, entry.memory(n_items))
-            began = clock.perf_counter()
-            source = train_model(name, history, catalogue=catalogue, seed=given.seed, **chosen)
-            seconds = round(clock.perf_counter() - began, 3)
-            about = {"name": name, "settings": chosen, "seed": given.seed, "seconds": seconds}
-            save_model(given.output, source, about | {"data": fingerprint(history)})
-        if not given.quiet:
-            note(
-                f"{given.output}: {name} of {source.user_rows.size:,} users and {source.n_items:,} items, "
-                f"trained in {seconds:.1f} s"
-            )
+        files = given.gather(FileOptions)
+        history = _read_history(files, given.file)
+        catalogue = _read_catalogue(files, given.items, history)
+        if entry.memory is not None:
+            n_items = len(history.items if catalogue is None else catalogue)
+            _check_memory(name, n_items, entry.memory(n_items))
+        began = clock.perf_counter()
+        source = train_model(name, history, catalogue=catalogue, seed=given.seed, **chosen)
+        seconds = round(clock.perf_counter() - began, 3)
+        about = {"name": name, "settings": chosen, "seed": given.seed, "seconds": seconds}
+        _keep(given.output, source, about, (source.user_rows.size, source.n_items), history=history)
 
     return train
 
@@ -164,11 +152,15 @@ def _read_settings(name: str, defaults: Mapping[str, Any], changes: tuple[str, .
     return settings
 
 
-def _check_output(output: Path, inputs: tuple[str | None, ...]) -> None:
-    """Refuse a file that cannot be written, before anything is trained."""
-    if output.suffix.lower() not in _SUFFIXES:
-        raise click.UsageError(f"--output {output}: the name must end in {' or '.join(_SUFFIXES)}.")
-    check_target(output, "model", inputs=inputs)
+def _keep(
+    output: Path, model: Any, about: dict[str, Any], sizes: tuple[int, int], *, history: Interactions
+) -> None:
+    """Write a model of so many users and items, with what is known about it."""
+    from recsys.models.model_files import fingerprint, save_model
+
+    save_model(output, model, about | {"data": fingerprint(history)})
+    of = f"{about['name']} of {sizes[0]:,} users and {sizes[1]:,} items"
+    note(f"{output}: {of}, trained in {about['seconds']:.1f} s")
 
 
 def _check_memory(name: str, n_items: int, needed: int) -> None:
@@ -185,50 +177,37 @@ def _check_memory(name: str, n_items: int, needed: int) -> None:
         )
 
 
-def _read_history(
-    path: str,
-    columns: Mapping[str, str | None],
-    *,
-    ids: Literal["str", "int", "auto"],
-    form: str | None = None,
-    encoding: str = "utf-8",
-) -> Interactions:
+def _read_history(files: FileOptions, path: str) -> Interactions:
     """The interactions of a file, but those without a rating; without a header user, item, rating, time."""
     from recsys.benching.bench_plan import read_rated
     from recsys.display.number_words import plural
     from recsys.errors import InputError, RecsysWarning, warn
-    from recsys.inputs.files import read_file
     from recsys.inputs.files.ncf import has_no_header
 
-    if form is None and path != "-" and Path(path).is_file() and has_no_header(path):
-        form = "ratings"
-    named = {role: name for role, name in columns.items() if name is not None} or None
+    if files.form is None and path != "-" and Path(path).is_file() and has_no_header(path):
+        files = replace(files, form="ratings")
     try:
-        return read_file(path, "truth", columns=named, format=form, ids=ids, encoding=encoding)
+        return cast("Interactions", files.read(path, "truth"))
     except InputError:  # perhaps some rows have no rating, which `bench` leaves out
         if path == "-":
             raise
-        history, n_missing = read_rated(path, named, ids=ids, format=form, encoding=encoding)
+        reading = {"ids": files.ids, "format": files.form, "encoding": files.encoding}
+        history, n_missing = read_rated(path, files.interaction_columns() or None, **reading)
         if not n_missing:
             raise
     warn(RecsysWarning, f"left out: {plural(n_missing, 'row')} without a rating.")
     return history
 
 
-def _read_catalogue(
-    path: str, history: Interactions, item: str | None, *, ids: Literal["str", "int", "auto"], encoding: str
-) -> list[Any]:
-    """The ids of all items: those of a table, and those of the history."""
-    from recsys.inputs.frames import find_columns
-    from recsys.inputs.ids import ids_of_texts
+def _read_catalogue(files: FileOptions, path: str | None, history: Interactions) -> list[Any] | None:
+    """The ids of all items: those of a table, and those of the history; None without a table."""
+    if path is None:
+        return None
+    from recsys.inputs.files.reader import read_attributes
 
-    frame = shared_options.read_cells(path, encoding)
-    names = [str(name) for name in frame.columns]
-    named = {"item": item} if item in names and item is not None else None
-    column = find_columns(names, ("item",), named, path, needed=("item",))["item"]
-    kind: Literal["str", "int"] = "int" if "int" in (ids, history.items.kind) else "str"
-    listed = ids_of_texts(frame[column].astype(str), kind, path, "item")
-    return sorted({*listed.tolist(), *history.items.values[history.codes].tolist()})
+    kind: Literal["str", "int"] = "int" if "int" in (files.ids, history.items.kind) else "str"
+    frame, ids = read_attributes(path, "item", column=files.item, ids=kind, encoding=files.encoding)
+    return sorted({*frame[ids].tolist(), *history.items.values[history.codes].tolist()})
 
 
 @command(
@@ -268,11 +247,9 @@ def ncf_command(given: Given) -> None:
     Each user's last interaction is set aside to choose the number of epochs; the model is then trained anew
     on everything. FILE is a table with user, item and time, or NCF's .train.rating.
     """
-    from recsys.models import NeuMF, network, save_model, train
+    from recsys.models import NeuMF, network, train
     from recsys.models.callbacks import FinalTest, Fitted, fit
-    from recsys.models.model_files import fingerprint
 
-    _check_output(given.output, (given.file, *(given.test or ())))
     try:
         deep: dict[str, Any] = {
             "layers": [int(width) for width in given.layers.split(",")],
@@ -291,7 +268,7 @@ def ncf_command(given: Given) -> None:
             values = ", ".join(f"{name} {value:.4f}" for name, value in result.items())
             note(f"{part}, epoch {epoch}: {values} (held out)")
 
-        with progress_bar(f"training {part}", quiet=given.quiet) as bar:
+        with progress_bar(f"training {part}") as bar:
             if given.all_epochs:
                 model = make("final")
                 return Fitted(model, model, None, train(model, pairs, progress=bar, **training))
@@ -301,7 +278,7 @@ def ncf_command(given: Given) -> None:
                 patience=given.patience,
                 metric=given.metric,
                 progress=bar,
-                on_evaluation=None if given.quiet else note_epoch,
+                on_evaluation=note_epoch,
                 **training,
             )
 
@@ -309,36 +286,27 @@ def ncf_command(given: Given) -> None:
         shape = shapes.get(part, {"factors": given.factors}) | {"seed": training["seed"]}
         return fit_network(part, lambda _: network(part, pairs.n_users, pairs.n_items, **shape))
 
-    with print_warnings(quiet=given.quiet):
-        history = _read_history(
-            given.file, {"user": given.user, "item": given.item, "time": given.time}, ids=given.ids
+    history = _read_history(given.gather(FileOptions), given.file)
+    pairs, candidates = _pairs_and_candidates(history, given.test)
+    if pairs.tied_last() and not given.all_epochs:
+        note(f"{pairs.tied_last():,} users have several last items; of these the highest id was held out")
+    began = clock.perf_counter()
+    if given.model == "neumf":  # it starts from a GMF and an MLP, and needs smaller steps from there on
+        parts = [fit_new("gmf"), fit_new("mlp")]
+        training["learning_rate"] /= 6
+        attribute = {"tuned": "tuned", "final": "model"}
+        fitted = fit_network(
+            given.model, lambda stage: NeuMF.of(*(getattr(part, attribute[stage]) for part in parts))
         )
-        pairs, candidates = _pairs_and_candidates(history, given.test)
-        if pairs.tied_last() and not given.all_epochs and not given.quiet:
-            note(f"{pairs.tied_last():,} users have several last items; of these the highest id was held out")
-        began = clock.perf_counter()
-        if given.model == "neumf":  # it starts from a GMF and an MLP, and needs smaller steps from there on
-            parts = [fit_new("gmf"), fit_new("mlp")]
-            training["learning_rate"] /= 6
-            attribute = {"tuned": "tuned", "final": "model"}
-            fitted = fit_network(
-                given.model, lambda stage: NeuMF.of(*(getattr(part, attribute[stage]) for part in parts))
-            )
-        else:
-            fitted = fit_new(given.model)
-        seconds = round(clock.perf_counter() - began, 3)
-        model = fitted.model
-        model.user_ids, model.item_ids = pairs.user_ids, pairs.item_ids
-        about = {"name": given.model, "settings": settings, "seconds": seconds, "data": fingerprint(history)}
-        save_model(given.output, model, about)
-        result = None if candidates is None else FinalTest(candidates).evaluate(model)
-    if not given.quiet:
-        note(
-            f"{given.output}: {given.model} of {pairs.n_users:,} users and {pairs.n_items:,} items, "
-            f"trained in {seconds:.1f} s"
-        )
-    if result is not None:
-        print_result(result, as_json=given.json, as_csv=False, quiet=given.quiet)
+    else:
+        fitted = fit_new(given.model)
+    model = fitted.model
+    model.user_ids, model.item_ids = pairs.user_ids, pairs.item_ids
+    seconds = round(clock.perf_counter() - began, 3)
+    about = {"name": given.model, "settings": settings, "seconds": seconds}
+    _keep(given.output, model, about, (pairs.n_users, pairs.n_items), history=history)
+    if candidates is not None:
+        show(FinalTest(candidates).evaluate(model), given.shown_as, intervals=None)
 
 
 train_command.add_command(ncf_command)

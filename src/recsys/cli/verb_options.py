@@ -9,16 +9,21 @@ from the table of keywords: `keyword("train")`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
+from glob import glob
 from inspect import getdoc
+from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import click
 
+from recsys.cli.error_messages import print_warnings
+from recsys.comparison import compare_keywords
 from recsys.evaluation import evaluate_keywords as keywords
-from recsys.records.keywords import declarations
+from recsys.records.keywords import read_keywords
 
 INPUT = "Input"
 COLUMNS = "Columns and file formats"
@@ -30,25 +35,65 @@ _SECTIONS = ("Options", INPUT, COLUMNS, METRICS, CHANCE, LARGE, OUTPUT)
 _FEW = 12  # so many options need no headings
 # What shells complete with file names. Reading a file checks that it can be read.
 _PATHS = frozenset({
-    "FILE", "[FILE]", "FOLDER", "PATH", "LISTS", "[LISTS]", "[TRUTH]", "TRAIN", "TEST", "NEW", "A", "B",
-    "A B …", "RESULT…", "FOLDER…", "U V",
+    "FILE", "[FILE]", "FILE…", "FOLDER", "PATH", "LISTS", "[LISTS]", "[TRUTH]", "TRAIN", "TEST", "NEW", "A",
+    "B", "A B …", "RESULT…", "FOLDER…", "U V",
 })  # fmt: skip
-_SECTION_OF = {keywords.READ: COLUMNS, keywords.BEYOND: LARGE, keywords.RANKED: INPUT, keywords.KNOWN: INPUT}
-KEYWORDS = declarations(keywords.EvaluateKeywords)
+_SECTION_OF = {
+    keywords.READ: COLUMNS, keywords.BEYOND: LARGE, keywords.RANKED: INPUT, keywords.KNOWN: INPUT,
+    **dict.fromkeys(compare_keywords.GROUPS, CHANCE),
+}  # fmt: skip
+KEYWORDS = read_keywords({"evaluate": keywords.EvaluateKeywords, "compare": compare_keywords.CompareOptions})
 _PATH_TYPE = click.Path(readable=False, allow_dash=True)
+FORMS = ("json", "csv", "markdown", "latex")  # flags that say how a result is printed
 COUNT = click.IntRange(min=1)
+POSITIVE = click.FloatRange(min=0, min_open=True)
 SEED = click.IntRange(min=0)
 LEVEL = click.FloatRange(0.5, 0.9999)
 _Group = TypeVar("_Group")
 
 
+class Target(click.Path):
+    """A file that a verb writes; whether it can is checked before the work is done.
+
+    Args:
+        endings: how its name may end; none if whoever writes it checks that.
+        makes_folder: whether a missing folder will be created.
+    """
+
+    def __init__(self, *endings: str, makes_folder: bool = False) -> None:
+        super().__init__(dir_okay=False, path_type=Path)
+        self.endings, self.makes_folder = endings, makes_folder
+
+    def check(self, path: Path, name: str, inputs: Iterable[str]) -> None:
+        """Refuse a path that cannot be written, or that would overwrite one of the inputs."""
+        if self.endings and path.suffix.lower() not in self.endings:
+            raise click.UsageError(f"{name} {path}: the name must end in {', '.join(self.endings)}.")
+        if not self.makes_folder and not path.parent.is_dir():
+            raise click.UsageError(f"{name} {path}: there is no folder {path.parent}.")
+        for place in map(Path, inputs):
+            found = place.iterdir() if place.is_dir() else map(Path, glob(str(place), recursive=True))  # noqa: PTH207
+            # Not Path.resolve: a link that leads to itself is an error there.
+            if os.path.realpath(path) in {os.path.realpath(file) for file in (place, *found)}:
+                raise click.UsageError(f"{name} {path} would overwrite an input file.")
+
+
+NEW_FILE = Target()
+PAGE = Target(".html", ".htm", makes_folder=True)
+
+
 class Given(SimpleNamespace):
     """What was typed: the values of the arguments and options of a verb by their names."""
 
+    @property
+    def shown_as(self) -> str | None:
+        """How the result is to be printed; None: as a table."""
+        return next((form for form in FORMS if getattr(self, form, False)), None)
+
     def gather(self, group: type[_Group]) -> _Group:
-        """The values of a dataclass of options."""
+        """The values of a dataclass of options; those that the verb has not are left out."""
         of_group: Any = group
-        return group(**{field.name: getattr(self, field.name) for field in fields(of_group)})
+        names = [field.name for field in fields(of_group)]
+        return group(**{name: getattr(self, name) for name in names if hasattr(self, name)})
 
     def pick(self, *options: str | Option) -> dict[str, Any]:
         """The values of some options by their names."""
@@ -107,11 +152,16 @@ def argument(name: str, metavar: str = "", **attributes: Any) -> click.Argument:
     return click.Argument([name], metavar=metavar or None, **attributes)
 
 
-def keyword(of: str, help: str = "", **attributes: Any) -> Option:  # noqa: A002 - click's
-    """The option of a keyword of the library, with its own line in the help unless another one is given."""
+def keyword(of: str, *, section: str = "", **attributes: Any) -> Option:
+    """The option of a keyword of evaluate or compare, with its line in the help and its default there."""
     declared = KEYWORDS[of]
-    section = _SECTION_OF.get(declared.group, METRICS)
-    return option(declared.option, help or declared.help, section, **attributes)
+    section = section or _SECTION_OF.get(declared.group, METRICS)
+    for kind in (declared.type, *get_args(declared.type)):
+        if kind is float or get_origin(kind) is Literal:
+            attributes.setdefault("type", click.Choice(get_args(kind)) if get_args(kind) else kind)
+    return option(
+        declared.option, declared.help, section, **{"name": of, "default": declared.default} | attributes
+    )
 
 
 def command(
@@ -148,6 +198,24 @@ class VerbCommand(click.Command):
         """Return both names: click keeps the option as the first context that asked has it."""
         del ctx
         return ["-h", "--help"]
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Call the verb, unless two forms of output exclude each other or a file cannot be written."""
+        forms = [f"--{form}" for form in FORMS if ctx.params.get(form)]
+        if len(forms) > 1:
+            raise click.UsageError(f"{' and '.join(forms)} exclude each other.")
+        values = {param: ctx.params[str(param.name)] for param in self.params}
+        read = [
+            value
+            for param, value in values.items()
+            if param.type is _PATH_TYPE and getattr(param, "section", INPUT) not in (LARGE, OUTPUT)
+        ]
+        inputs = [path for one in read for path in (one if isinstance(one, tuple) else (one,)) if path]
+        for param, value in values.items():
+            if isinstance(param.type, Target) and value is not None:
+                param.type.check(value, param.opts[-1], inputs)
+        with print_warnings():
+            return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         records: dict[str, list[tuple[str, str]]] = {heading: [] for heading in _SECTIONS}

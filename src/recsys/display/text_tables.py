@@ -18,7 +18,7 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from recsys.display.cells import VERDICTS, Columns, format_cell, is_numeric, printable, verdict_colours
-from recsys.errors import Face, worded
+from recsys.errors import worded
 
 # Where a cell may break its line: at blanks, after a slash, bar or underscore; an interval, a p-value and an
 # effect with its name stay together.
@@ -28,24 +28,22 @@ _NARROWEST = 8  # what a column of text is left with, however many there are
 
 
 class _Screen(NamedTuple):
-    """How wide printed lines may be (None: as wide as they are), colours, and the words of fixes in notes."""
+    """How wide printed lines may be (None: as wide as they are), and whether there are colours."""
 
     width: int | None = None
     colour: bool = False
-    face: Face = str
 
 
 _SCREEN = ContextVar("_SCREEN", default=_Screen())  # noqa: B039 - a tuple
 
 
 @contextmanager
-def fitted(width: int | None, *, colour: bool = False, face: Face = str) -> Iterator[None]:
+def fitted(width: int | None, *, colour: bool = False) -> Iterator[None]:
     """Within it, printed tables and the notes below them are at most so wide; None: as wide as they are.
 
     Args:
         width: in columns of a terminal.
         colour: whether verdicts are coloured by escape sequences.
-        face: how notes word their fixes.
 
     >>> with fitted(24):
     ...     print(text_table({"model": ["a", "b"], "says": ["a rather long verdict", "short"]}))
@@ -55,7 +53,7 @@ def fitted(width: int | None, *, colour: bool = False, face: Face = str) -> Iter
            verdict
     b      short
     """
-    token = _SCREEN.set(_Screen(width, colour, face))
+    token = _SCREEN.set(_Screen(width, colour))
     try:
         yield
     finally:
@@ -72,9 +70,9 @@ def note_text(note: object, *, indent: str = "", width: int | None = None) -> st
 
     What goes on is indented further.
     """
-    limit, _, face = _SCREEN.get()
+    limit = _SCREEN.get().width
     limit = width if limit is None else limit if width is None else min(limit, width)
-    lines = [indent + printable(line) for line in worded(str(note), face).split("\n")]
+    lines = [indent + printable(line) for line in worded(str(note)).split("\n")]
     if limit is not None:
         broken = [_break_line(line, limit, _WORD, indent=f"{indent}  ") for line in lines]
         lines = [part for parts in broken for part in parts]
