@@ -10,7 +10,7 @@ import click
 
 from recsys.cli import shared_options
 from recsys.cli.error_messages import FAILED, note
-from recsys.cli.output import Table, print_csv, show
+from recsys.cli.output import Listing, print_csv, show
 from recsys.cli.shared_options import FileOptions
 from recsys.cli.verb_options import COUNT, INPUT, METRICS, OUTPUT, Given, argument, command, option
 
@@ -85,7 +85,7 @@ def audit_command(given: Given) -> None:
     argument("lists", "LISTS"),
     option("--truth FILE", "What was relevant: hits are marked.", INPUT),
     option("--train FILE", "What users had before: shown below, not ranked again by a model.", INPUT),
-    option("--items FILE", "Table of the items: names and whatever is known about them.", INPUT),
+    option("--items FILE", "Listing of the items: names and whatever is known about them.", INPUT),
     option("-k", "How many items.", METRICS, type=COUNT, default=10),
     option("--column NAME ...", "Column of --items to show; repeatable."),
     option("--csv", "Print CSV.", OUTPUT),
@@ -145,7 +145,7 @@ def inspect_command(given: Given) -> None:
         note(f"user {given.who}: {', '.join(parts)}")
 
 
-def _shown_cells(frame: Any) -> Table:
+def _shown_cells(frame: Any) -> Listing:
     """The columns of a table as they are printed: ids that are numbers are still names."""
     shown = {str(name): frame[name].tolist() for name in frame}
     for name, cells in shown.items():
@@ -153,4 +153,4 @@ def _shown_cells(frame: Any) -> Table:
             shown[name] = ["yes" if flag else "" for flag in cells]
         elif name not in {"rank", "score"}:
             shown[name] = ["" if c is None else str(c) if type(c) is int else c for c in cells]
-    return Table(shown)
+    return Listing(shown)

@@ -19,7 +19,7 @@ import click
 from recsys.cli.error_messages import is_quiet, note
 
 
-class Table(NamedTuple):
+class Listing(NamedTuple):
     """Columns that are printed as they are."""
 
     columns: Mapping[str, Sequence[Any]]

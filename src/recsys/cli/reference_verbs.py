@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import recsys
-from recsys.cli.output import Table, show
+from recsys.cli.output import Listing, show
 from recsys.cli.shared_options import json_option
 from recsys.cli.verb_options import Given, argument, command, option
 from recsys.conventions.decisions import DECISIONS, Conventions, describe
@@ -59,7 +59,7 @@ def metrics_command(given: Given) -> None:
         return
     columns = {"name": "name", "@k": "at_k", "better": "better", "bounds": "bounds", "meaning": "meaning"}
     shown = [row | {"bounds": bounds_text(row)} for row in rows]
-    show(Table({heading: [row[name] for row in shown] for heading, name in columns.items()}))
+    show(Listing({heading: [row[name] for row in shown] for heading, name in columns.items()}))
     rating_metrics = [name for name in RATINGS.load_plugins() if not name.startswith("user_")]
     click.echo()
     show(f"of predicted ratings and clicks, for `recsys ratings`: {', '.join(rating_metrics)}")
@@ -106,7 +106,7 @@ def conventions_command(given: Given) -> None:
     if given.first is None:
         names = ("name", "library", "version", "differs from the default in")
         cells = zip(*map(_preset_row, all_presets()), strict=True)
-        show(Table({name: list(column) for name, column in zip(names, cells, strict=True)}))
+        show(Listing({name: list(column) for name, column in zip(names, cells, strict=True)}))
         return
     facts: dict[str, Any]
     if given.second is not None:
