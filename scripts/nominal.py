@@ -905,7 +905,7 @@ def looks(tally: Tally, rng: Any, worlds: int, n: int, *, metric: str, hits: flo
                 continue
             models = {"one": shown, "other": listed(others[about], wanted)}
             legs = recsys.race(models, truth, [metric], stop_when=recsys.StopWhen(**how)).legs
-            tally.add(f"race{kind}", [any(leg.verdict.kind != "not_settled" for leg in legs)])
+            tally.add(f"race{kind}", [any(leg.verdict.kind != "undecided" for leg in legs)])
             stop = recsys.StopWhen(against=recsys.evaluate(models["other"], truth, [metric]), **how)
             stopped = recsys.evaluate(shown, truth, [metric], stop_when=stop).notes["stopped"]
             tally.add(f"against{kind}", [misses(stopped, metric, 0.0)])

@@ -530,7 +530,7 @@ def test_one_user_too_many_is_a_note(n):
 def test_more_users_do_not_settle_a_metric_of_the_catalogue(models):
     row = recsys.compare(models, baseline="old", metrics=["coverage@5"])["new", "coverage@5"]
     assert row.minimal_effect() > 0
-    with pytest.raises(NotDefinedError, match="no mean over users"):
+    with pytest.raises(NotDefinedError, match="is not a mean over users"):
         row.users_needed(0.01)
 
 

@@ -67,7 +67,7 @@ def test_notes_are_worded_and_broken_between_words():
 
 
 def test_a_verdict_has_the_colour_of_its_word():
-    verdicts = [Verdict(kind, "hit@1") for kind in ("better", "worse", "no_worse", "higher", "not_settled")]
+    verdicts = [Verdict(kind, "hit@1") for kind in ("better", "worse", "no_worse", "higher", "undecided")]
     codes = [32, 31, 32, 2, 2, 2]
     with fitted(80, colour=True):
         _, _, *lines = text_table({"verdict": [*verdicts, "baseline"]}).split("\n")

@@ -224,7 +224,7 @@ def test_a_new_model_is_held_against_a_result_that_is_there(world):
         assert f"ndcg@10 is {verdict}: difference for users at large in [" in repr(found)
     same = recsys.evaluate(models["fair"], truth, ["ndcg@10"], stop_when=StopWhen(against=old))
     assert same.notes["stopped"]["share_saved"] == 0
-    assert same.notes["stopped"]["intervals"]["ndcg@10"]["verdict"] == "not settled"
+    assert same.notes["stopped"]["intervals"]["ndcg@10"]["verdict"] == "undecided"
     near = recsys.evaluate(models["fair"], truth, ["ndcg@10"], stop_when=StopWhen(0.05, against=old))
     assert near.notes["stopped"]["share_saved"] > 0.5
     with pytest.raises(ConventionError, match="other conventions"):
@@ -305,7 +305,7 @@ def test_the_winner_is_rarely_wrong() -> None:
             conventions={"duplicates": "first"},
         )
         # The means over all users are equal by construction.
-        wrong += any(leg.verdict.kind != "not_settled" for leg in found.legs)
+        wrong += any(leg.verdict.kind != "undecided" for leg in found.legs)
     assert wrong / worlds <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / worlds)
 
 

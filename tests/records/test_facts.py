@@ -29,7 +29,7 @@ SENTENCES = {
     "no_worse": (NUMBERS | MARGIN, f"not worse: {SHOWN}, by less than 0.05, p_holm = 0.004"),
     "identical": ({"n_units": 30}, "identical in this sample: all 30 units have the same value"),
     "nothing_found": ({"n_units": 30}, "both found nothing: the value is 0 for all 30 units"),
-    "not_settled": ({}, "not settled"),
+    "undecided": ({}, "undecided"),
     "shown": ({"limit": "1%", "least": "-0.20%"}, "shown to be no worse than 1%: at least -0.20%"),
     "not_shown": ({"limit": None, "least": "-0.20%"}, "not shown that it is better: it may be -0.20%"),
     "passed": ({}, "pass"),

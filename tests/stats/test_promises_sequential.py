@@ -126,7 +126,7 @@ def test_equal_models_have_no_winner_and_a_better_one_wins_early() -> None:
             assert set(found.n_seen.values()) == {n}
         against = StopWhen(against=recsys.evaluate(other, truth, ["hit@4"]), rng=world)
         stopped = recsys.evaluate(one, truth, ["hit@4"], stop_when=against).notes["stopped"]
-        wrong["against"] += stopped["intervals"]["hit@4"]["verdict"] != "not settled"
+        wrong["against"] += stopped["intervals"]["hit@4"]["verdict"] != "undecided"
         stop = StopWhen(rng=world, about="these users")
         wrong["these users"] += recsys.race(models, truth, ["hit@4"], stop_when=stop).decided
     assert max(wrong["race"], wrong["against"]) / worlds <= upper(ALPHA, worlds)

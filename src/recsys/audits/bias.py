@@ -97,7 +97,7 @@ def missing_not_at_random(e: Evidence) -> CheckResult:
         weights.n,
         (),
         "Offline numbers favour what users were shown. recsys.debias.evaluate gives the metrics as if items "
-        "had been observed alike, with intervals.",
+        "had been observed equally often, with intervals.",
         {**weights.__dict__, "share": weights.share, "head_share_of_train": head_share},
     )
 

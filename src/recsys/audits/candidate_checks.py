@@ -283,8 +283,8 @@ def sampled_candidates(e: Evidence) -> CheckResult:
     has_list = (np.bincount(shown.user[shown.user >= 0], minlength=e.n_users) > 0)[e.test.user]
     truth_listed = float(is_listed[has_list].mean()) if has_list.any() else 0.0
     same_size = float((np.abs(sizes - size) <= 1).mean()) if len(sizes) else 0.0
-    alike = min(truth_listed, same_size) >= _NEARLY_ALL
-    looks_sampled = alike and 2 <= size < n_items / 2 and len(sizes) >= 5
+    uniform = min(truth_listed, same_size) >= _NEARLY_ALL
+    looks_sampled = uniform and 2 <= size < n_items / 2 and len(sizes) >= 5
     if e.sampled is None and not looks_sampled:
         return None
     n = size - 1 if e.sampled is None else e.sampled

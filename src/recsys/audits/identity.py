@@ -88,14 +88,14 @@ def ids_that_differ_in_spelling(e: Evidence) -> Iterator[Finding]:
         unknown = [value for value in test.values.tolist() if value not in known]
         by_normal_form = {_normalise(value): value for value in known}
         pairs = [(value, by_normal_form.get(_normalise(value))) for value in unknown]
-        alike = [f"{value!r} and {other!r}" for value, other in pairs if other is not None]
-        if alike:
+        respelt = [f"{value!r} and {other!r}" for value, other in pairs if other is not None]
+        if respelt:
             yield Finding(
                 # A few may be different ids that differ in case only.
-                "error" if len(alike) >= _ERROR_SHARE * len(unknown) else "warning",
-                f"{len(alike):,} {column} ids of test are not in train, but are there in another spelling",
-                len(alike),
-                tuple(alike[: e.n_examples]),
+                "error" if len(respelt) >= _ERROR_SHARE * len(unknown) else "warning",
+                f"{len(respelt):,} {column} ids of test are not in train, but are there in another spelling",
+                len(respelt),
+                tuple(respelt[: e.n_examples]),
                 "Write ids the same way on both sides.",
                 {"column": column},
             )

@@ -43,7 +43,7 @@ _BY_DESIGN = frozenset({"different_questions"})  # models that are out see fewer
 
 @dataclass(frozen=True)
 class Leg:
-    """One model against another on one metric: `verdict` is better, worse or not settled."""
+    """One model against another on one metric: `verdict` is better, worse or undecided."""
 
     model: str
     against: str
@@ -290,6 +290,6 @@ class _RaceState:
         out = []
         for key, sequence in self.sequences.items():
             best = self.ahead(key)
-            kind: Kind = "not_settled" if best is None else "better" if best == key[0] else "worse"
+            kind: Kind = "undecided" if best is None else "better" if best == key[0] else "worse"
             out.append(Leg(*key, sequence.mean, sequence.interval, sequence.n_seen, Verdict(kind, key[2])))
         return tuple(out)

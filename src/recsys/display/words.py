@@ -323,7 +323,7 @@ _VERDICTS = {
     "better": "better", "worse": "worse", "higher": "higher", "lower": "lower",
     "equivalent": "equivalent", "no_worse": "not worse", "no_difference": "no clear difference",
     "identical": "identical in this sample", "nothing_found": "both found nothing",
-    "not_settled": "not settled", "passed": "pass", "failed": "FAIL",
+    "undecided": "undecided", "passed": "pass", "failed": "FAIL",
 }  # fmt: skip
 
 

@@ -93,7 +93,7 @@ def evaluate(
     if asked.ids is None and any(isinstance(table, str | os.PathLike) for table in tables):
         from recsys.inputs.files.reader import stored_ids
 
-        # In memory, text is the default of files alone; tables beside them keep their type.
+        # In memory, text is the default of files alone; ids of tables keep their type.
         stored = stored_ids(*tables)
         asked = asked.but(ids=stored if storage["memory"] is not None or stored == "auto" else None)
     if not any(place is not None for place in storage.values()):

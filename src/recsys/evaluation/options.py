@@ -68,7 +68,7 @@ def check_flag(name: str, value: Any) -> bool:
 def check_ids(ids: Any, name: str, expected: str) -> None:
     """Raise an error if a keyword that takes ids in a row came as text, a number, a table or a matrix."""
     if isinstance(ids, str | bytes | type) or not isinstance(ids, Iterable):
-        raise InputError(f"{name}={ids!r} is no list of ids.", hint=f"Pass {expected}.")
+        raise InputError(f"{name}={ids!r} is not a list of ids.", hint=f"Pass {expected}.")
     shape = getattr(ids, "shape", (0,))
     if len(shape) != 1:
         raise InputError(

@@ -352,7 +352,7 @@ def _stop_note(
 ) -> dict[str, Any]:
     """Return the note about stopping that a result carries: JSON values, so that it can be saved.
 
-    Against another result, each difference has a verdict: better, worse or not settled.
+    Against another result, each difference has a verdict: better, worse or undecided.
     """
     n_seen, n_total = steps.n_seen, len(steps.cases)
     saved = 1.0 - n_seen / n_total if n_total else 0.0
@@ -369,7 +369,7 @@ def _stop_note(
             lines.append(f"{name} for {whom}: [{low:.4f}, {high:.4f}], {method}")
             continue
         better = "better" if (low > 0) != (name in lower) else "worse"
-        verdict = better if low > 0 or high < 0 else "not settled"
+        verdict = better if low > 0 or high < 0 else "undecided"
         intervals[name]["verdict"] = verdict
         lines.append(f"{name} is {verdict}: difference for {whom} in [{low:.4f}, {high:.4f}], {method}")
     lines.append(f"these intervals hold together, at all times, with {stop.confidence:.0%}")

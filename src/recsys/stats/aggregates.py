@@ -231,7 +231,7 @@ class Aggregate:
 def _effective_size(sample: Sample, confidence: float) -> int:
     """How many independent cases of equal weight tell as much about the share that these units have."""
     share, error = sample.mean, sample.error
-    if not error > 0 or not 0 < share < 1:  # as if the cases of a unit were all alike
+    if not error > 0 or not 0 < share < 1:  # as if the cases of a unit were all the same
         squares = sample.n if sample.weights is None else (sample.times * sample.weights**2).sum()
         return max(int(sample.weight**2 / squares), 1)
     normal, t = (t_interval(0.0, 1.0, dof, confidence).high for dof in (math.inf, sample.df))

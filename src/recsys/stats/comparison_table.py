@@ -205,7 +205,7 @@ class Row:
         """How many users detect this difference (default: the one seen); None for a difference of 0."""
         if not self.effect.name:
             raise NotDefinedError(
-                f"{self.metric} is no mean over users, so more of them change what is estimated."
+                f"{self.metric} is not a mean over users, so more users change what is estimated."
             )
         effect = self.difference if difference is None else difference
         return (
@@ -231,7 +231,7 @@ class Row:
 class ComparisonTable:
     """All rows, the family that p-values are corrected over, and the cases each model lacks.
 
-    More of a metric `beyond_accuracy` is no merit as such: its verdict is shown as higher or lower.
+    A higher value of a metric `beyond_accuracy` is not better as such: its verdict is higher or lower.
     """
 
     rows: tuple[Row, ...]
@@ -283,7 +283,7 @@ def _shown_verdicts(table: ComparisonTable) -> list[Verdict]:
 
 
 def shown_verdict(row: Row, *, is_beyond_accuracy: bool) -> Verdict:
-    """The verdict of a row; higher or lower where more is no merit as such."""
+    """The verdict of a row; "higher" or "lower" where a higher value is not better as such."""
     if row.verdict.kind in ("better", "worse") and is_beyond_accuracy:
         return replace(row.verdict, kind="higher" if row.difference > 0 else "lower")
     return row.verdict

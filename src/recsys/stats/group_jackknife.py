@@ -359,7 +359,7 @@ def coverage_jackknife(
     counts = _check_exposure(exposure)
     if n_items is not None and not is_whole(n_items, counts.shape[1]):
         raise InputError(
-            f"n_items={n_items!r} is no number of items of at least {counts.shape[1]}, those with counts."
+            f"n_items={n_items!r} is not a number of items; at least the {counts.shape[1]} with counts exist."
         )
     group, item = np.nonzero(counts)
     n_users = _group_sizes(counts, sizes)

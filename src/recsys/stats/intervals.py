@@ -111,10 +111,10 @@ def mean_interval(
 
 
 def check_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
-    """The least and the greatest value as floats; an error if they are no such pair."""
+    """The least and the greatest value as floats; an error unless the first is below the second."""
     pair_of = to_floats(bounds, "bounds", "Pass the least and the greatest value: (0, 1).")
     if pair_of.shape != (2,) or not pair_of[0] < pair_of[1]:
-        raise InputError(f"bounds={bounds!r} are no least and greatest value.", hint="Try (0, 1).")
+        raise InputError(f"bounds={bounds!r} are not a least and a greatest value.", hint="Try (0, 1).")
     return float(pair_of[0]), float(pair_of[1])
 
 
@@ -223,7 +223,7 @@ def slopes_of(
 ) -> list[float]:
     """How much the combination of two means changes with each; 0 for one that no case moves.
 
-    Such a mean may lie at the end of its range.
+    Such a mean may be the end of its range.
     """
     slopes = [0.0, 0.0]
     for j in (j for j in range(2) if not fixed[j]):

@@ -252,8 +252,8 @@ def max_t(units: Units, resampler: Resampler, *, null: str = "bootstrap") -> Max
     `bootstrap` tests means of zero under any dependence and skew (asymptotically); `sign-flip` is exact if
     the whole vector of differences is symmetric, as when one model is compared with one baseline.
 
-    Rows that are not `fit_for_max_t` are no part of a bootstrapped maximum: they are tested by sign flips,
-    and `join_parts` says what they cost the others.
+    Rows that are not `fit_for_max_t` do not count in a bootstrapped maximum: they are tested by sign
+    flips, and `join_parts` says what they cost the others.
     """
     check_choice("max-T null", null, ("bootstrap", "sign-flip"))
     in_maximum = np.ones(len(units.totals), dtype=bool)

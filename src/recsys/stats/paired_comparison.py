@@ -108,8 +108,8 @@ def compare_tables(
         grouped: {model: {metric: jackknife of each run}} for metrics that are not means over cases.
         counted: the tables in which wins and losses are counted, if not `tables`.
         ranges: {metric: the least and the greatest value of a case}, infinite if there is none. Margins allow
-            for all that lies between. Zeros and ones need no range; other values without one are taken to lie
-            between those seen, and a note says so.
+            for every value between them. Zeros and ones need no range; for other values without one, the
+            range is that of the values seen, and a note says so.
 
     Raises:
         InputError: if the options do not fit the runs, or no case can be paired.

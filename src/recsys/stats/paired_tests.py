@@ -64,7 +64,7 @@ from recsys.stats.sign_flips import SignFlips
 
 # From this sample size on, rank tests reject because of asymmetry rather than a better mean.
 LARGE_SAMPLE = 500
-_ALPHA = 0.05  # where a rank test and a test of the mean are said to disagree
+_ALPHA = 0.05  # where a note says that a rank test and a test of the mean disagree
 EXACT_WILCOXON = 50
 EQUAL_WITHIN = 1e-12  # of the largest difference: what float64 makes of equal differences
 # Shapiro and Wilk's coefficients are accurate up to this sample size.
@@ -186,7 +186,7 @@ def without_rounding(values: Float, equal_within: float = EQUAL_WITHIN) -> Float
     """
     if not (is_number(equal_within) and 0.0 <= equal_within < 1.0):
         raise InputError(
-            f"equal_within={equal_within!r} is no share of the largest difference.",
+            f"equal_within={equal_within!r} is not a share of the largest difference.",
             hint="Use 1e-12 for rounding only, or 0 to compare differences as they are.",
         )
     sizes = np.abs(values)

@@ -260,7 +260,7 @@ class Sample:
 
     @cached_property
     def tails(self) -> tuple[float, float, bool]:
-        """The largest unit's share of the squares, how many equal ones would spread alike, if few hold it.
+        """The largest unit's share of the squares, how many equal ones would spread as much, if few hold it.
 
         Few do so hardly ever for normal values or those of a bounded metric; the mean is not normal then.
         """
@@ -345,7 +345,7 @@ class Sample:
 
     @cached_property
     def heights(self) -> dict[float, dict[float, float]]:
-        """For each end of the range, how far out in the tail means lie, as far as `gaffke` looked."""
+        """For each end of the range, how far out in the tail means are, as far as `gaffke` looked."""
         return {}
 
 

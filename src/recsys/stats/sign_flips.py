@@ -119,7 +119,7 @@ class SignFlips:
 
 
 def _unit(totals: Float) -> float:
-    """The greatest number that all sizes are multiples of; 0 if it is no simple fraction of the least."""
+    """The greatest number that all sizes are multiples of; 0 unless it is a simple fraction of the least."""
     rounding = _ROUNDING * max(totals.max(initial=0.0), -totals.min(initial=0.0))
 
     def sizes() -> Iterator[Float]:  # the totals of all users are large

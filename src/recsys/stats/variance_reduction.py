@@ -37,7 +37,7 @@ NO_LABEL = "(missing)"
 _STRATA = "Texts are for strata."
 # With at least this many times the evaluated users, a table's mean is as good as the population's.
 _POPULATION_FACTOR = 10
-# A random sample lies so far from the population means with this probability.
+# The probability that a random sample is so far from the population means.
 _RARE_CHANCE = 0.001
 
 

@@ -235,7 +235,7 @@ class _AtCutoff(HybridMetric):
 class NoveltyMetric(_AtCutoff):
     """The mean of log2(users / users who took the item) over the first k items.
 
-    An item that nobody took counts as taken by one user.
+    An item without users counts as taken by one.
 
     >>> NoveltyMetric(k=2).compute([0, 1], item_popularity=[4, 1], num_users=8)
     2.0

@@ -283,7 +283,7 @@ def evaluate_with_reranking(
     if hasattr(counts, "ids"):
         counts = translation.values_by_index(counts.ids, counts.values, n_items, "user_pos_train")
 
-    # Row numbers as item ids: items nobody took are part of the catalogue.
+    # Row numbers as item ids: items without users are part of the catalogue.
     source = Factors(U, V, item_ids=np.arange(n_items))
     if alpha is not None:
         source = blend(source, _content_factors(vectors, profiles, n_items), alpha)

@@ -68,8 +68,8 @@ class NCFEvaluator:
 
     Args:
         model: a torch module, or any callable, `(users, items) -> scores` of shape (n,) or (n, 1); logits
-            and probabilities rank alike. Its modes and its device are restored. An object that is not
-            callable but has `predict(users, items)` gets arrays.
+            and probabilities give the same ranks. Its modes and its device are restored. An object that is
+            not callable but has `predict(users, items)` gets arrays.
         test_negative_dataset: a Dataset, DataLoader or iterable of (user, positive, negatives).
         top_k: the cut-off of `evaluate`.
         device: where to score: "cpu", "cuda", "mps", "auto".
