@@ -74,9 +74,9 @@ def test_it_agrees_with_random_shares() -> None:
             shares[:, :60] @ at + unseen * shares[:, 60]
         )
         for c in (-0.1, -0.03, 0.0, 0.01):
-            p = mean_p(values, c, -1.0, 1.0, "greater", weights=w)
+            p = mean_p(Sample.of(values, w), c, -1.0, 1.0, "greater")
             assert p == pytest.approx(np.mean(means <= c), abs=4 * math.sqrt(p * (1 - p) / 50_000))
-        low = mean_bounds(values, -1.0, 1.0, 0.9, alternative="greater", weights=w).low
+        low = mean_bounds(Sample.of(values, w), -1.0, 1.0, 0.9, alternative="greater").low
         assert np.mean(means <= low) == pytest.approx(0.1, abs=4 * math.sqrt(0.09 / 50_000))
 
 
@@ -139,11 +139,11 @@ def test_the_bound_moves_with_the_values_and_only_up(
     found = bound(values)
     assert -1.0 <= found <= values.max()
     assert (
-        mean_p(values, found, -1.0, 1.0, "greater", weights=weights) == pytest.approx(alpha, rel=1e-6)
+        mean_p(Sample.of(values, weights), found, -1.0, 1.0, "greater") == pytest.approx(alpha, rel=1e-6)
         or values.max() == -1.0
     )
     assert bound(10.0 * values + 5.0, -5.0) == pytest.approx(10.0 * found + 5.0, abs=1e-7)
-    above = -mean_bounds(-values, -1.0, 1.0, 1.0 - alpha, alternative="less", weights=weights).high
+    above = -mean_bounds(Sample.of(-values, weights), -1.0, 1.0, 1.0 - alpha, alternative="less").high
     assert above == pytest.approx(found, abs=1e-8)  # 1 - (1 - alpha) is not quite alpha
     slack = 0.01 / math.sqrt(len(values))
     assert bound(values, level=alpha / 10.0) <= found + slack * 1e-3
@@ -214,7 +214,7 @@ def test_the_more_users_are_alike_the_surer_is_a_margin() -> None:
         found = []
         for n in (100, 1000, 10**4, 10**5, 10**6, 10**7):
             values, counts = np.array([0.0, *others]), np.append(n, np.ones(len(others)))
-            found.append(mean_p(values, -0.01, -1.0, 1.0, "greater", counts=counts))
+            found.append(mean_p(Sample.of(values, counts=counts), -0.01, -1.0, 1.0, "greater"))
             known = Sample(
                 np.array([-0.9, 0.9]), None, np.empty(0), known=Sample.of(values, None, counts).moments
             )

@@ -13,6 +13,7 @@ from recsys.stats.effects import d_z
 from recsys.stats.gaffke import mean_bounds, mean_p, units_needed
 from recsys.stats.paired_tests import difference_estimate, paired_t, sign_flip, sign_test
 from recsys.stats.pairing import PairSums, pair
+from recsys.stats.samples import Sample
 from recsys.stats.sign_flips import SignFlips
 
 
@@ -72,13 +73,13 @@ def test_an_infinite_value_is_refused():
 def test_rare_values_may_be_counted():
     """Values with how often they occur say what as many values say."""
     levels, counts = np.array([-1.0, 0.0, 0.5, 1.0]), np.array([1.0, 300.0, 4.0, 2.0])
-    values = np.repeat(levels, counts.astype(int))
+    values, counted = np.repeat(levels, counts.astype(int)), Sample.of(levels, counts=counts)
     for alternative in ("two-sided", "greater", "less"):
-        assert mean_p(levels, 0.0, -1, 1, alternative, counts=counts) == pytest.approx(
+        assert mean_p(counted, 0.0, -1, 1, alternative) == pytest.approx(
             mean_p(values, 0.0, -1, 1, alternative), rel=1e-12
         )
-    assert units_needed(levels, 0.0, -1, 1, counts=counts) == units_needed(values, 0.0, -1, 1)
-    bounds = mean_bounds(levels, -1, 1, counts=counts), mean_bounds(values, -1, 1)
+    assert units_needed(counted, 0.0, -1, 1) == units_needed(values, 0.0, -1, 1)
+    bounds = mean_bounds(counted, -1, 1), mean_bounds(values, -1, 1)
     assert (bounds[0].low, bounds[0].high) == pytest.approx((bounds[1].low, bounds[1].high), rel=1e-9)
 
 

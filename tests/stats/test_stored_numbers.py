@@ -138,22 +138,22 @@ def jackknives() -> dict[str, list[float]]:
 def rare_values() -> dict[str, list[float]]:
     out = {}
     few = np.append(np.zeros(60), [0.3, 0.7, 1.0])
-    samples: dict[str, tuple[np.ndarray, dict[str, Any]]] = {
-        "few": (few, {}),
-        "negative": (np.append(few, [-0.5, -1.0]), {}),
-        "weighted": (few, {"weights": 1.0 + np.floor(5.0 * numbers(63))}),
-        "counted": (np.array([0.0, 0.5, 1.0]), {"counts": np.array([900.0, 7.0, 4.0])}),
-        "many, weighted": (np.append(np.zeros(200), numbers(90)), {"weights": 0.5 + numbers(290)}),
-        "one value": (np.full(30, 0.4), {}),
+    samples = {
+        "few": Sample.of(few),
+        "negative": Sample.of(np.append(few, [-0.5, -1.0])),
+        "weighted": Sample.of(few, 1.0 + np.floor(5.0 * numbers(63))),
+        "counted": Sample.of(np.array([0.0, 0.5, 1.0]), counts=np.array([900.0, 7.0, 4.0])),
+        "many, weighted": Sample.of(np.append(np.zeros(200), numbers(90)), 0.5 + numbers(290)),
+        "one value": Sample.of(np.full(30, 0.4)),
     }
-    for name, (values, options) in samples.items():
+    for name, sample in samples.items():
         for alternative in ("two-sided", "greater", "less"):
             for low, high in ((-1.0, 1.0), (-1.0, math.inf), (-math.inf, 1.0)):
-                found = mean_bounds(values, low, high, 0.9, alternative=alternative, **options)
-                ps = [mean_p(values, c, low, high, alternative, **options) for c in (-0.02, 0.0, 0.05, 0.4)]
+                found = mean_bounds(sample, low, high, 0.9, alternative=alternative)
+                ps = [mean_p(sample, c, low, high, alternative) for c in (-0.02, 0.0, 0.05, 0.4)]
                 out[f"{name}, {alternative}, {low} to {high}"] = [found.low, found.high, *ps]
         for alternative in ("greater", "less"):
-            needed = units_needed(values, 0.05, -1.0, 1.0, alternative, alpha=0.05, **options)
+            needed = units_needed(sample, 0.05, -1.0, 1.0, alternative, alpha=0.05)
             out[f"{name}, units needed, {alternative}"] = [math.nan if needed is None else float(needed)]
     return out
 

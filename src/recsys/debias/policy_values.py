@@ -24,7 +24,7 @@ from recsys.stats.gaffke import mean_bounds
 from recsys.stats.inference_results import Estimate, Interval, notes_only, t_interval
 from recsys.stats.intervals import mean_interval, ratio_interval
 from recsys.stats.mean_inference import Method
-from recsys.stats.samples import FEW
+from recsys.stats.samples import FEW, Sample
 
 ESTIMATORS = ("logged", "ips", "snips", "dm", "dr")
 _COLUMN_NAMES = {
@@ -189,9 +189,7 @@ class _Rewards:
             reach = min(reach, (self.most_in_unit + 1) * float(reward_weights.max() / unit_weights.mean()))
         low = float(base.min()) + reach * (self.least - self.usual)
         high = float(base.max()) + reach * (self.most - self.usual)
-        return mean_bounds(
-            values, low, high, confidence, weights=unit_weights if np.ptp(unit_weights) else None
-        )
+        return mean_bounds(Sample.of(values, unit_weights), low, high, confidence)
 
     def note(self, effective: Mapping[str, float]) -> Note:
         """That few rewards decide these estimates, and what their intervals assume."""

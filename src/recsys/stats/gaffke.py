@@ -53,20 +53,15 @@ def mean_p(
     low: float,
     high: float,
     alternative: Alternative = "two-sided",
-    *,
-    weights: Float | None = None,
-    counts: Float | None = None,
 ) -> float:
     """P-value of a mean of `c`, for values between `low` and `high` (which may be infinite).
-
-    `counts` as in `mean_bounds`.
 
     >>> wins = np.repeat([0.0, 1.0], [996, 4])
     >>> round(mean_p(wins, 0.0, -1.0, 1.0), 12), round(mean_p(wins, 0.0, -1.0, 1.0, "greater"), 12)
     (0.125, 0.0625)
     """
     check_alternative(alternative)
-    sample = Sample.of(values, weights, counts)
+    sample = Sample.of(values)
     above = below = 1.0
     if alternative != "less":
         above = _p_above(sample, c, low)
@@ -82,13 +77,10 @@ def mean_bounds(
     confidence: float = 0.95,
     *,
     alternative: Alternative = "two-sided",
-    weights: Float | None = None,
-    counts: Float | None = None,
 ) -> Interval:
     """Interval of the mean of values between `low` and `high`; an infinite end has no bound on its side.
 
-    Like all intervals of a test, one for "greater" has a lower bound only. `counts`: how often each value (of
-    this weight) occurs, once by default.
+    Like all intervals of a test, one for "greater" has a lower bound only.
 
     >>> zeros = mean_bounds(np.zeros(300), 0.0, 1.0, alternative="less")
     >>> zeros.low, round(zeros.high, 4)  # the rule of three: 3 / 300
@@ -97,7 +89,7 @@ def mean_bounds(
     check_alternative(alternative)
     check_confidence(confidence)
     alpha = (1.0 - confidence) / (2.0 if alternative == "two-sided" else 1.0)
-    sample = Sample.of(values, weights, counts)
+    sample = Sample.of(values)
     least = -math.inf if alternative == "less" else lower_bound(sample, low, alpha)
     most = math.inf if alternative == "greater" else -lower_bound(sample.negative, -high, alpha)
     return Interval(least, most, confidence, METHOD)
@@ -111,18 +103,14 @@ def units_needed(
     alternative: Alternative = "two-sided",
     *,
     alpha: float = 0.05,
-    weights: Float | None = None,
-    counts: Float | None = None,
 ) -> int | None:
     """How many units it takes, if all are like those seen, until the mean differs from `c`; None if never.
-
-    `counts` as in `mean_bounds`.
 
     >>> units_needed(np.repeat([0.0, 1.0], [997, 3]), 0.0, -1.0, 1.0)  # 6 wins, no loss: p = 1/32
     2000
     """
     check_alternative(alternative)
-    sample = Sample.of(values, weights, counts)
+    sample = Sample.of(values)
     differing, n, sample = sample.differing[1], sample.n, sample.levels
     if alternative == "two-sided":
         alternative, alpha = "greater" if sample.moments.mean > c else "less", alpha / 2.0
