@@ -121,7 +121,7 @@ def units_needed(
     step = max(differing, 1)  # whole units that differ, or whole samples where none does
 
     def is_enough(times: int) -> bool:
-        return _p_above(replace(sample, counts=sample.times * (times / step), known=None), c, low) <= alpha
+        return _p_above(replace(sample, counts=sample.times * (times / step)), c, low) <= alpha
 
     tried = range(1, 10**9)
     at = bisect_left(tried, True, key=is_enough)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +31,6 @@ from recsys.stats.inference_results import (
     caution,
     check_confidence,
     clip_interval,
-    t_interval,
 )
 from recsys.stats.mean_inference import METHODS, Method, infer_mean
 from recsys.stats.pairing import check_per_case, pair
@@ -165,13 +165,9 @@ def ratio_difference(first: Units, second: Units, *, confidence: float = 0.95) -
         raise InputError("the two ratios are over different units.", hint="Pair them by id first.")
     of_first, of_second = (units.residuals[0] / units.weights[0].sum() for units in (first, second))
     influence = of_first - of_second
-    n = len(influence)
     value = float(first.estimates()[0] - second.estimates()[0])
-    error = math.sqrt(float((influence**2).sum()) * n / (n - 1.0)) if n > 1 else math.nan
-    if n >= 3 and error == 0:
-        unbounded = Interval(-math.inf, math.inf, confidence, "t")
-        return Estimate(value, error, unbounded, n, (caution(ZeroVarianceWarning, "no_spread"),))
-    return Estimate(value, error, t_interval(value, error, n - 1, confidence), n)
+    sample = Sample.of(value + influence * len(influence))
+    return replace(infer_mean(sample, method="t", confidence=confidence).estimate, value=value)
 
 
 def delta_values(

@@ -63,14 +63,6 @@ class Moments:
         )
         return Moments(mean, n, terms)
 
-    def negative(self) -> Moments:
-        """The moments of the opposite totals."""
-        flipped = tuple(
-            tuple((-1.0) ** (r - b) * term for b, term in enumerate(terms))
-            for r, terms in enumerate(self.terms, 1)
-        )
-        return Moments(-self.mean, self.weight, flipped)
-
     def sums(self, c: float) -> tuple[float, float, float, float]:
         """The sums of the first to the fourth powers."""
         s = self.mean - c
@@ -84,14 +76,12 @@ class Moments:
 class Sample:
     """The means of units, how much each weighs (all the same if None) and how many there are of each.
 
-    `counts` is None where each is one unit. `known` are their moments and `known_mean` their mean, computed
-    if None.
+    `counts` is None where each is one unit. `known_mean` is their mean, computed if None.
     """
 
     values: Float
     weights: Float | None = None
     counts: Float | None = None
-    known: Moments | None = None
     known_mean: float | None = None
 
     @staticmethod
@@ -140,8 +130,6 @@ class Sample:
     def mean(self) -> float:
         if self.known_mean is not None:
             return self.known_mean
-        if self.known is not None:
-            return self.known.mean
         shares = self.times if self.weights is None else self.times * self.weights
         total = float(shares.sum())
         return float((self.values * shares).sum()) / total if total else math.nan
@@ -189,8 +177,6 @@ class Sample:
 
     @cached_property
     def moments(self) -> Moments:
-        if self.known is not None:
-            return self.known
         if self.weights is not None:
             return Moments.weighted(self.totals, self.weights, self.times)
         second, third, fourth = (power * self.largest**r for r, power in enumerate(self.powers[:3], 2))
@@ -336,7 +322,7 @@ class Sample:
     def negative(self) -> Sample:
         """The same with opposite values."""
         mean = None if self.known_mean is None else -self.known_mean
-        return replace(self, values=-self.values, known=self.moments.negative(), known_mean=mean)
+        return replace(self, values=-self.values, known_mean=mean)
 
     @property
     def unseen(self) -> float:

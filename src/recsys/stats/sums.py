@@ -208,23 +208,18 @@ def interval_from(
         raise NoRowsError(f"method={method!r}")
     if sums.n_units is None:
         raise NoRowsError("an interval over users whose cases lie in several pieces")
-    value, slopes = mean_from(sums), {"x": 1.0}
-    centre = value
-    if combine is not None:
-        combination = combination_from(sums, combine)
-        value, slopes = combination.value, dict(zip("xy", combination.slopes, strict=True))
-        centre = sum(slope * mean for slope, mean in zip(slopes.values(), combination.means, strict=True))
+    whole = None if combine is None else combination_from(sums, combine)
+    value = mean_from(sums) if whole is None else whole.value
     if sums.units is None:
-        is_normal = method == "normal"
-        return _t_estimate(
-            sums, value, sums.n_units, slopes, centre, confidence=confidence, is_normal=is_normal
-        )
+        whole = whole or Combination(value, [value], [1.0])
+        return _t_estimate(sums, whole, sums.n_units, confidence=confidence, is_normal=method == "normal")
     columns, counts = sums.units.rows.T, sums.units.counts.astype(np.float64)
     weights = columns[-1] if "w" in sums.extremes else np.ones(len(counts))
-    totals = sum((slope * column for slope, column in zip(slopes.values(), columns, strict=False)), 0.0)
-    sample = Sample.of_totals(totals + (value - centre) * weights, weights, counts)
-    if is_ratio and (ratio := Sample.of_totals(columns[0], columns[1], counts)).n_rare is not None:
-        sample = ratio
+    with np.errstate(invalid="ignore", divide="ignore"):  # of units that weigh nothing
+        terms = columns[:2] / weights
+        sample = Sample.of(terms[0] if whole is None else whole.values(*terms), weights, counts)
+        if is_ratio and (ratio := Sample.of(columns[0] / columns[1], columns[1], counts)).n_rare is not None:
+            sample = ratio
     found = infer_mean(sample, method=method, confidence=confidence, bounds=bounds, noun=noun)
     return replace(found.estimate, value=value)
 
@@ -242,22 +237,15 @@ def _squares(sums: Sums, slopes: Mapping[str, float], centre: float) -> float:
     return max(float(sum(products, Fraction(0))), 0.0)
 
 
-def _t_estimate(
-    sums: Sums,
-    value: float,
-    n: int,
-    slopes: Mapping[str, float],
-    centre: float,
-    *,
-    confidence: float,
-    is_normal: bool,
-) -> Estimate:
+def _t_estimate(sums: Sums, whole: Combination, n: int, *, confidence: float, is_normal: bool) -> Estimate:
     """The interval of t from sums of squares, where the units are too many to have been counted.
 
     Where weights differ, the jackknife divides the distance r of a unit of weight w by W - w (see `Sample`).
     The largest w stands for all of them, so that errors are too large, by a thousandth at most.
     """
-    squares, weight = _squares(sums, slopes, centre), float(_total(sums, "w"))
+    value, weight = whole.value, float(_total(sums, "w"))
+    centre = sum(slope * mean for slope, mean in zip(whole.slopes, whole.means, strict=True))
+    squares = _squares(sums, dict(zip("xy", whole.slopes, strict=False)), centre)
     error, df = math.sqrt(squares * n / (n - 1.0)) / weight, math.inf if is_normal else n - 1.0
     lightest, heaviest = sums.extremes.get("w", (1.0, 1.0))
     if lightest < heaviest and not is_normal:

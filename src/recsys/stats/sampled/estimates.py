@@ -236,16 +236,12 @@ def _mean_estimate(
     `possible` holds the least and the greatest value that a case could have, for each class of cases.
     """
     (least, most), bounds = (min(possible), max(possible)), metric.metric.bounds
-    if math.isclose(least, most):  # a cut-off beyond all items: every case has this value
-        return SampledEstimate(
-            str(metric), method, most, most, most, confidence, len(values), worst_bias, values
-        )
-    mean = mean_interval(values, clusters=clusters, confidence=confidence, bounds=(least, most))
-    interval = clip_interval(mean, bounds).interval
-    value = min(max(mean.value, bounds[0]), bounds[1])
-    return SampledEstimate(
-        str(metric), method, value, interval.low, interval.high, confidence, len(values), worst_bias, values
-    )
+    value, ends = most, (most, most)
+    if not math.isclose(least, most):  # else a cut-off is beyond all items: every case has this value
+        mean = mean_interval(values, clusters=clusters, confidence=confidence, bounds=(least, most))
+        interval, value = clip_interval(mean, bounds).interval, min(max(mean.value, bounds[0]), bounds[1])
+        ends = interval.low, interval.high
+    return SampledEstimate(str(metric), method, value, *ends, confidence, len(values), worst_bias, values)
 
 
 @lru_cache(maxsize=512)
