@@ -85,7 +85,7 @@ def audit_command(given: Given) -> None:
     argument("lists", "LISTS"),
     option("--truth FILE", "What was relevant: hits are marked.", INPUT),
     option("--train FILE", "What users had before: shown below, not ranked again by a model.", INPUT),
-    option("--items FILE", "Listing of the items: names and whatever is known about them.", INPUT),
+    option("--items FILE", "Table of the items: names and whatever is known about them.", INPUT),
     option("-k", "How many items.", METRICS, type=COUNT, default=10),
     option("--column NAME ...", "Column of --items to show; repeatable."),
     option("--csv", "Print CSV.", OUTPUT),
