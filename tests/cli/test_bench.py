@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from click.testing import CliRunner
 
@@ -68,7 +69,85 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
+# Parts that were split before
+
+
+def test_parts_in_memory_are_evaluated_as_the_split_that_bench_makes(result):
+    made = recsys.split(events(), result.plan.how, **result.plan.parameters)
+    parts = (made.train, made.validation, made.test)
+    options = {"baselines": FAST, "trials": 3}
+    for split in (made, parts, tuple(pl.from_pandas(part) for part in parts)):
+        again = recsys.bench(split=split, **options)
+        assert again.runs.keys() == result.runs.keys()
+        assert all(dict(again.evaluations[name]) == dict(result.evaluations[name]) for name in again.runs)
+    assert again.plan.why == "as the parts were handed over."
+    untuned = recsys.bench(pd.concat(parts[:2]), made.test, **options)
+    assert dict(untuned.evaluations["random"]) == dict(result.evaluations["random"])
+    assert ("Not tuned", "there is no validation part.") in untuned.plan.remarks
+    assert "Models that were handed over" not in dict(untuned.notes)
+
+
+def test_users_who_are_not_in_train_have_the_history_of_the_split(tmp_path):
+    made = recsys.split(events(), "unseen_users", test=0.2, known=0.8)
+    found = recsys.bench(split=made, baselines=["item-knn"], trials=1)
+    assert len(found.test.cases) == made.test["user"].nunique() > 10
+    recsys.splits.save(made, tmp_path / "parts")
+    again = recsys.bench(split=tmp_path / "parts", baselines=["item-knn"], trials=1)
+    assert dict(again.evaluations["item-knn"]) == dict(found.evaluations["item-knn"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"split": 5}, "split came as int"),
+        ({"split": (events(),)}, "split came as tuple"),
+        ({"split": (events(), [1, 2])}, "test came as list"),
+        ({"data": events(), "split": "parts"}, "one of the three"),
+        ({"test": events()}, "one of the three"),
+        ({}, "one of the three"),
+        ({"split": (events(), pl.from_pandas(events()))}, "not tables of one kind"),
+    ],
+)
+def test_what_is_no_split_is_refused(arguments, message):
+    with pytest.raises(InputError, match=message):
+        recsys.bench(**arguments)
+
+
+def test_saved_results_are_those_that_compare_and_board_take(result, tmp_path):
+    paths = result.save(tmp_path)
+    assert list(paths) == list(result.runs)
+    compared = recsys.compare(paths, headline="ndcg@10")
+    assert [str(row.verdict) for row in compared] == [str(row.verdict) for row in result.comparison]
+    assert {run.name for run in recsys.history(tmp_path)} == set(result.runs)
+    events().to_csv(tmp_path / "events.csv", index=False)
+    done = invoke(
+        tmp_path / "events.csv", "--baselines", "random", "--no-report", "--save-to", tmp_path / "cli"
+    )
+    assert done.exit_code == 0
+    assert "cli, 2 files" in done.stderr
+    assert {run.name for run in recsys.history(tmp_path / "cli")} == {"random", "popularity"}
+    several = recsys.bench(events(), baselines=["random"], trials=0, seeds=2).save(tmp_path / "seeds")
+    assert set(several) == {"popularity", "random, seed 0", "random, seed 1"}
+
+
 # What is read off a table
+
+
+@pytest.mark.parametrize(
+    ("names", "user", "item"),
+    [
+        (["reviewerID", "asin", "overall"], "reviewerID", "asin"),
+        (["user_id", "parent_asin", "asin", "rating"], "user_id", "parent_asin"),
+        (["ISBN", "User-ID", "Book-Rating"], "User-ID", "ISBN"),
+        (["StockCode", "CustomerID"], "CustomerID", "StockCode"),
+        (["artist_id", "track_id", "user_id"], "user_id", "track_id"),
+        (["user_id", "app_id", "hours"], "user_id", "app_id"),
+    ],
+)
+def test_the_names_that_public_data_sets_use_are_recognised(names, user, item):
+    table = events().rename(columns={"user": user, "item": item})
+    plan = make_plan(table.assign(**{name: 1.0 for name in names if name not in (user, item)}))
+    assert (plan.columns["user"], plan.columns["item"]) == (user, item)
 
 
 def test_one_border_in_time_where_users_survive_it():
@@ -477,8 +556,6 @@ def test_own_models_stand_beside_the_baselines():
     assert "must not have learnt from the test" in str(result)
     with pytest.raises(InputError, match="called 'random', as a baseline is"):
         recsys.bench(frame, models={"random": cheat})
-    with pytest.raises(InputError, match=r"split came as Split\..* recsys.splits.save\(split, FOLDER\)"):
-        recsys.bench(split=recsys.split(frame, "leave_last"))
 
 
 @pytest.mark.parametrize(

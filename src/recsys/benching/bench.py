@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -25,11 +25,13 @@ from recsys.benching.bench_plan import (
     Remark,
     make_plan,
     plan_of_folder,
+    plan_of_parts,
     read_events,
     with_ids_of,
     words_on_missing_lists,
 )
 from recsys.comparison.compare import Comparison, compare
+from recsys.comparison.history import record
 from recsys.conventions.decisions import Conventions
 from recsys.display.cells import Columns
 from recsys.display.notebook_html import notebook_card
@@ -51,6 +53,7 @@ from recsys.records.facts import Caution
 from recsys.report.decision import Decision, decide
 from recsys.report.methods import Methods, MethodsFacts
 from recsys.report.report_data import ReportData, gather_report_data
+from recsys.splits import Split
 from recsys.stats.inference_results import notes_only
 
 __all__ = ["Bench", "bench"]
@@ -293,6 +296,15 @@ class Bench(Reported):
             "audit": self.audit.to_dict(),
         }
 
+    def save(self, folder: str | os.PathLike[str]) -> dict[str, Path]:
+        """Add every result to a folder, which compare, gate, history and board take; {name: its file}."""
+        paths = {}
+        for model, runs in self.runs.items():
+            for run in runs:
+                name = f"{model}, seed {run.run['seed']}" if len(runs) > 1 else model
+                paths[name] = record(Path(folder), run, name, **run.run)
+        return paths
+
     def methods(self, **facts: Unpack[MethodsFacts]) -> Methods:
         """Return a methods paragraph for a paper, with BibTeX; it knows the split and the candidates."""
         return super().methods(**{**self._methods_facts(), **facts})
@@ -310,10 +322,11 @@ class Bench(Reported):
 
 def bench(
     data: Any = None,
+    test: Any = None,
     *,
     models: Mapping[str, Any] | None = None,
     output: str | os.PathLike[str] | None = None,
-    split: str | os.PathLike[str] | None = None,
+    split: str | os.PathLike[str] | Split | Sequence[Any] | None = None,
     baselines: Sequence[str] | None = None,
     headline: str | None = None,
     items: Any = None,
@@ -334,11 +347,13 @@ def bench(
     Args:
         data: a pandas, polars or Arrow table with columns of users and items, and if possible of times and
             ratings; or the path of a file.
+        test: the rows to predict, where `data` are those to learn from; by default a split is proposed.
         models: {name: model} to compare with the baselines, as evaluate takes them: lists for the users of
             the test, Factors, Scores, a fitted model, the path of either. They must not have seen the test:
             train them on the parts of `split`. A model of `recsys train` that has is an error of the audit.
         output: also write the report here (.html).
-        split: instead of data, a folder that `recsys bench --split-to` or `recsys split` wrote.
+        split: instead of data, a folder that `recsys bench --split-to` or `recsys split` wrote, what
+            `recsys.split` returns, or (train, test) or (train, validation, test).
         baselines: names in `recsys.models.trainable.TRAINABLE`; by default all. Popularity is always there.
         headline: the metric that decides, and that settings are chosen by; by default ndcg@10.
         items: {item: title}, or a table with item and title columns, for the report.
@@ -371,14 +386,13 @@ def bench(
         raise InputError(f"trials is {trials!r}, and seeds {seeds!r}.", hint="Such as trials=8, seeds=5.")
     check_choice("value of ids", ids, ID_KINDS)
     seed = check_seed(seed)
-    plan = _read_plan(data, split, ids, columns=columns, relevant_from=relevant_from, seed=seed)
-    test = plan.test
+    plan = _read_plan(data, test, split, ids, columns=columns, relevant_from=relevant_from, seed=seed)
     usual = set_requests("bench", _K)
     asked = Request.parse(usual[0] if headline is None else headline)
     drawn = [metric.name for metric in metric_set("bench") if metric.population == "relevant"]
     curves = [f"{name}@{k}" for name in drawn for k in _OTHER_CUTS]
     requests = tuple(dict.fromkeys((str(asked), *usual, *curves)))
-    result = Bench(plan, str(asked), test, plan.history("train", "validation"), items=items)
+    result = Bench(plan, str(asked), plan.test, plan.history("train", "validation"), items=items)
     conventions = Conventions().but(relevant_from=plan.ratings.relevant_from)
     entries = _find_baselines(baselines, models, result)
     before, validation = plan.history("train"), plan.held_out("validation")
@@ -430,31 +444,45 @@ def bench(
         raise InputError(f"there is no model to compare: {words}", hint="Name others, or fix that.")
     tell(total, total, "comparing")
     result.runs = dict(gather_report_data(result.runs, metric=result.headline).models)  # best first
-    result.notes += _warnings(result, given=bool(models), has_split=split is not None)
+    result.notes += _warnings(result, given=bool(models), has_split=test is not None or split is not None)
     if output is not None:
         result.report(output)
     return result
 
 
-def _read_plan(data: Any, split: str | os.PathLike[str] | None, ids: IdKind, **options: Any) -> BenchPlan:
-    """Return the plan of a table, of a file or of a folder of parts."""
+def _read_plan(data: Any, test: Any, split: Any, ids: IdKind, **options: Any) -> BenchPlan:
+    """Return the plan of a table, of a file, of parts, or of a folder of parts."""
     relevant_from = options["relevant_from"]
     if relevant_from is not None and not is_number(relevant_from):
         raise InputError(f"relevant_from is {relevant_from!r}.", hint="Pass a rating, such as 4.")
     options["relevant_from"] = None if relevant_from is None else float(relevant_from)
-    if (data is None) == (split is None):
+    if test is not None and data is not None and split is None:
+        data, split = None, (data, test)
+    if (data is None) == (split is None) or (test is not None and data is not None):
         raise InputError(
-            "bench takes a table or split=, a folder of parts; one of the two.",
+            "bench takes a table, train and test, or split=; one of the three.",
             hint="Pass a table with user and item columns.",
         )
-    if not isinstance(split, str | os.PathLike | None):
-        raise came_as("split", split, hint="Name a folder: recsys.splits.save(split, FOLDER) writes one.")
-    if split is not None:
-        del options["seed"]
+    if split is None:
+        if isinstance(data, str | os.PathLike):
+            data = read_events(data, columns=options["columns"], ids=ids)
+        return make_plan(data, **options)
+    del options["seed"]
+    if isinstance(split, str | os.PathLike):
         return plan_of_folder(split, ids=ids, **options)
-    if isinstance(data, str | os.PathLike):
-        data = read_events(data, columns=options["columns"], ids=ids)
-    return make_plan(data, **options)
+    if isinstance(split, Split):
+        parts = {name: getattr(split, name) for name in split.names}
+        plan = plan_of_parts(parts, **options)
+        return replace(plan, how=split.how, parameters=split.parameters, why=f"by {split.how}.")
+    if not (isinstance(split, tuple | list) and len(split) in (2, 3)):
+        hint = "Name a folder, or pass what recsys.split returns, or (train, test)."
+        raise came_as("split", split, hint=hint)
+    names = ("train", "test") if len(split) == 2 else PARTS
+    parts = dict(zip(names, split, strict=True))
+    for name, part in parts.items():
+        if isinstance(part, str | os.PathLike):
+            parts[name] = read_events(part, columns=options["columns"], ids=ids)
+    return plan_of_parts(parts, **options)
 
 
 def _find_leak(name: str, model: Any, result: Bench) -> list[Finding]:

@@ -14,10 +14,11 @@ from typing import Any, NamedTuple, cast
 
 import narwhals.stable.v2 as nw
 import numpy as np
+from narwhals.exceptions import NarwhalsError
 
 from recsys.display.number_words import plural
 from recsys.display.text_tables import note_text
-from recsys.errors import ColumnError, FileError, IdTypeError, InputError, Phrase, SplitError
+from recsys.errors import ColumnError, FileError, IdTypeError, InputError, Phrase, SplitError, came_as
 from recsys.evaluation.results import Evaluation
 from recsys.inputs import read_interactions, read_lists
 from recsys.inputs.files.formats import open_file
@@ -27,6 +28,7 @@ from recsys.inputs.ids import convert_ids
 from recsys.inputs.timestamps import Clock
 from recsys.records.arrays import Array, Bool, Ids, Int, Interactions, Lists
 from recsys.splits import Split, split
+from recsys.splits.split_result import SIDES
 from recsys.splits.split_table import FrameTable
 
 _ROLES = {"user": "users", "item": "items", "time": "times", "grade": "ratings"}
@@ -251,36 +253,67 @@ def plan_of_folder(
         relevant_from: as for make_plan.
         reading: how files are read, as `read_table` takes it.
     """
-    import pandas as pd
-
     from recsys.splits.manifest import part_file, read_manifest
 
     place = Path(folder)
     manifest: dict[str, Any] = {"how": "by hand", "parameters": {}}
     if not place.is_dir() or (place / "manifest.json").exists():
         manifest = read_manifest(place / "manifest.json")
-    frames = {}
-    for part in PARTS:
-        file = part_file(place, part, manifest)
-        if file is not None:
-            frames[part] = read_events(file, columns=columns, **reading)
-        elif part != "validation":
-            raise FileError(
-                f"{place} has no file of the part {part!r}.", hint="Name a folder that recsys split wrote."
-            )
-    side = np.repeat(list(frames), [len(frame) for frame in frames.values()])
-    whole = pd.concat(frames.values(), ignore_index=True)
+    files = {part: part_file(place, part, manifest) for part in SIDES}
+    lacking = [part for part in ("train", "test") if files[part] is None]
+    if lacking:
+        raise FileError(
+            f"{place} has no file of the part {lacking[0]!r}.", hint="Name a folder that recsys split wrote."
+        )
+    parts = {part: read_events(file, columns=columns, **reading) for part, file in files.items() if file}
+    parameters = {key: value for key, value in manifest["parameters"].items() if key != "columns"}
+    plan = plan_of_parts(parts, columns=columns, relevant_from=relevant_from)
+    return replace(
+        plan,
+        how=manifest["how"],
+        parameters=parameters,
+        why=f"as {place.name} has it.",
+        seed=manifest.get("seed"),
+    )
+
+
+def plan_of_parts(
+    parts: Mapping[str, Any],
+    *,
+    columns: Mapping[str, str | None] | None = None,
+    relevant_from: float | None = None,
+) -> BenchPlan:
+    """Return the plan of tables that are split already.
+
+    Args:
+        parts: {"train": table, "test": table}, and perhaps validation, and known and validation_known, the
+            rows to go by of users who are not in train: pandas, polars or Arrow. Columns that not all of
+            them have are not read.
+        columns: as for make_plan.
+        relevant_from: as for make_plan.
+    """
+    frames = {part: as_frame(table) for part, table in parts.items()}
+    for part, frame in frames.items():
+        if frame is None:
+            raise came_as(part, parts[part], hint="Pass a pandas, polars or Arrow table.")
+    shared = [name for name in frames["train"].columns if all(name in f.columns for f in frames.values())]
+    try:
+        whole = nw.concat([frame.select(shared) for frame in frames.values()])
+    except (TypeError, NarwhalsError) as error:
+        raise InputError(
+            f"the parts are not tables of one kind: {error}.", hint="Pass all of them as pandas, say."
+        ) from error
+    sides = [part if part in PARTS else "train" for part in frames]
+    side = np.repeat(sides, [len(frame) for frame in frames.values()])
     table, roles, remarks, rows = _read_roles(whole, columns, repeats=True)
     ratings = read_ratings(table, roles["grade"], relevant_from)
     roles["grade"] = roles["grade"] if ratings.relevant_from is not None else None
     masks = {part: side[rows] == part for part in PARTS}
     if not masks["validation"].any():
         remarks.append(("Not tuned", "there is no validation part."))
-    parameters = {key: value for key, value in manifest["parameters"].items() if key != "columns"}
-    why = f"as {place.name} has it."
     return BenchPlan(
-        FrameTable(table.frame, roles), roles, ratings, manifest["how"], parameters, why, masks, None,
-        tuple(remarks), len(whole) - len(table), manifest.get("seed"),
+        FrameTable(table.frame, roles), roles, ratings, "by hand", {}, "as the parts were handed over.",
+        masks, None, tuple(remarks), len(whole) - len(table),
     )  # fmt: skip
 
 

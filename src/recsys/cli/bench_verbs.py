@@ -96,6 +96,7 @@ class BenchCommand(VerbCommand):
     option(
         "-o, --output FILE", "The report.", OUTPUT, type=PAGE, default=Path("recsys-report", "bench.html")
     ),
+    option("--save-to FOLDER", "Add the results here, for compare, gate and board.", OUTPUT, type=FOLDER),
     option("--no-report", "Write no report."),
     option("--title TEXT", "The report's heading.", OUTPUT),
     _data_options,
@@ -113,6 +114,7 @@ def bench_command(given: Given) -> None:
     recsys bench ratings.csv --split-to parts, then recsys bench --split parts --models mine.npz lists.csv
     """
     from recsys.benching.bench import bench
+    from recsys.display.number_words import plural
     from recsys.errors import MissingExtraError
     from recsys.models.model_files import is_model_file
     from recsys.ranks.sources import is_model_path
@@ -149,6 +151,8 @@ def bench_command(given: Given) -> None:
             **given.pick("split", "headline", "trials", "relevant_from", "ids", "seed", "seeds"),
         )
     show(result, given.shown_as)
+    if given.save_to is not None:
+        note(f"results {given.save_to}, {plural(len(result.save(given.save_to)), 'file')}")
     if given.no_report:
         return
     try:

@@ -55,6 +55,15 @@ ROLES: dict[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 
+# What public data sets call them, where no column has a name above; of several the first.
+_NAMES_OF_DATA_SETS: dict[str, tuple[str, ...]] = {
+    "user": ("reviewerid",),
+    "item": (
+        "parentasin", "asin", "artistid", "bookid", "isbn", "businessid", "sku", "stockcode", "videoid",
+        "gameid", "appid", "newsid", "listingid", "recipeid",
+    ),
+}  # fmt: skip
+
 _OTHER_WORDS = {"rating": "grade"}  # of roles, in columns=
 
 # Of a table without ranks and scores so many rows show whether those of each user are together.
@@ -309,7 +318,9 @@ def _detect(names: list[str], role: str, requested: Mapping[str, str], table: st
             column=role,
             hint=Phrase("Say which: {columns=}.", columns={role: matches[0]}),
         )
-    return matches[0] if matches else None
+    column_of = {plain[name]: name for name in names if name not in taken_columns}
+    others = (column_of[n] for n in _NAMES_OF_DATA_SETS.get(role, ()) if n in column_of)
+    return matches[0] if matches else next(others, None)
 
 
 def as_frame(data: Any) -> Any:
