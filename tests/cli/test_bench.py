@@ -741,7 +741,7 @@ def test_a_path_is_read_and_a_dict_is_no_table(place):
     assert recsys.bench("ratings.csv", baselines=["random"]).plan.how == "global_temporal"
     with pytest.raises(InputError, match="came as dict"):
         recsys.bench({"ann": ["a"]})
-    with pytest.raises(InputError, match="one of the two"):
+    with pytest.raises(InputError, match="one of the three"):
         recsys.bench(events(), split="parts")
 
 

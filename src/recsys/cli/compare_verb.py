@@ -109,7 +109,7 @@ def compare_command(given: Given) -> None:
         paragraph = comparison.methods()
         note(f"methods {' and '.join(map(str, paragraph.write(given.methods)))}")
         for what in paragraph.to_add:
-            note(f"to add to the methods: {what}")
+            note("to add to the methods: " + what)
     show(comparison, given.shown_as, raw=given.raw)
 
 
