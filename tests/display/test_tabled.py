@@ -83,3 +83,16 @@ def test_every_result_has_every_format(models):
     rows, frame = json.loads(made[3].to_json())["rows"], made[3].to_frame()
     assert [row["metric"] for row in rows] == list(result)
     assert list(rows[0]) == list(frame)
+
+
+def test_a_tracker_gets_the_numbers_of_every_table(models):
+    compared, logged = recsys.compare(models, baseline="old"), {}
+    compared.log_to(lambda name, value, step: logged.update({(name, step): value}), step=2, prefix="t/")
+    for row in compared.rows:
+        assert logged[f"t/{row.model}/old/{row.metric}/difference", 2] == row.difference
+    logged.clear()
+    recsys.gate(models["new"], models["old"], {"mrr": "1%"}).log_to(
+        lambda name, value, _: logged.update({name: value})
+    )
+    assert logged == {"mrr/new": models["new"]["mrr"], "mrr/against": models["old"]["mrr"]}
+    assert all(isinstance(value, float) for value in logged.values())

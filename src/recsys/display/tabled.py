@@ -59,6 +59,19 @@ class Tabled(ABC):
 
         return latex_table(self._columns())
 
+    def log_to(self, tracker: Any, *, step: int | None = None, prefix: str = "") -> None:
+        """Log every number of the table, under the names of its row and its column, such as "als/mrr/value".
+
+        Args:
+            tracker: the mlflow or wandb module, a run, a writer, a logger, or a function of
+                (name, value, step).
+            step: the epoch, or whatever the tracker counts.
+            prefix: put before every name.
+        """
+        from recsys.display.trackers import log_numbers, numbers_of
+
+        log_numbers(tracker, {prefix + name: v for name, v in numbers_of(self._all_columns())}, step)
+
     def to_text(self) -> str:
         """Return the table and the notes below it."""
         from recsys.display.text_tables import text_page

@@ -514,16 +514,8 @@ class Evaluation(Reported, Mapping[str, float]):
         >>> result.log_to(lambda name, value, step: print(name, value, step), step=3)
         mrr 0.5 3
         """
-        values = {prefix + name: float(v) for name, v in self.overall.items() if math.isfinite(v)}
-        method = next(
-            (m for m in ("add_scalar", "log_metrics", "log") if callable(getattr(tracker, m, None))), None
-        )
-        if method is None and not callable(tracker):
-            raise InputError(
-                f"unsupported tracker: {type(tracker).__name__}.",
-                hint="Pass the mlflow or wandb module, a wandb run, a SummaryWriter, a Lightning logger, "
-                "or a function of (name, value, step).",
-            )
+        from recsys.display.trackers import log_numbers
+
         keeps_files = callable(getattr(tracker, "log_artifact", None))
         if (per_user or report) and not keeps_files:
             raise InputError(
@@ -532,23 +524,13 @@ class Evaluation(Reported, Mapping[str, float]):
             )
         if not isinstance(report, bool) and not Path(report).is_file():
             raise InputError(f"there is no report {os.fspath(report)}.", hint="Pass what report() returned.")
-        if method == "add_scalar":
-            for name, value in values.items():
-                tracker.add_scalar(plain_name(name), value, step)
-        elif method == "log_metrics":
-            # MLflow refuses "@", "(" and "=" in names.
-            tracker.log_metrics({plain_name(name): value for name, value in values.items()}, step=step)
-        elif method == "log":
-            tracker.log(values, step=step)
-        else:
-            for name, value in values.items():
-                tracker(name, value, step)
+        log_numbers(tracker, {prefix + name: value for name, value in self.overall.items()}, step)
         if per_user is None:
             per_user = keeps_files and step is None and self.partial.per_case is not None
         if per_user or report:
             from tempfile import TemporaryDirectory
 
-            kind = {"type": "evaluation"} if method == "log" else {}  # W&B wants to know
+            kind = {} if hasattr(tracker, "log_metrics") else {"type": "evaluation"}  # W&B wants to know
             with TemporaryDirectory() as folder:
                 for path in self._write_files(Path(folder), prefix, per_user=per_user, report=report):
                     tracker.log_artifact(str(path), **kind)
@@ -749,18 +731,6 @@ class Evaluation(Reported, Mapping[str, float]):
         )
 
     __hash__ = None  # type: ignore[assignment]
-
-
-def plain_name(name: str) -> str:
-    """Return a metric's name in characters that every tracker accepts.
-
-    >>> plain_name("ndcg(gain=exp2)@10")
-    'ndcg.gain-exp2_at_10'
-    """
-    readable = (
-        name.replace("@", "_at_").replace("(", ".").replace(")", "").replace("=", "-").replace(", ", ".")
-    )
-    return re.sub(r"[^\w\-. :/]", "_", readable)
 
 
 def evaluation_of(result: Any) -> Any:
