@@ -11,7 +11,8 @@ from scipy import stats
 import recsys
 from recsys.stats.group_jackknife import coverage_interval
 from recsys.stats.inference_results import SmallSampleWarning, ZeroVarianceWarning
-from recsys.stats.intervals import mean_interval, ratio_interval, statistic_interval, units_interval
+from recsys.stats.intervals import mean_interval, ratio_interval, statistic_interval
+from recsys.stats.mean_inference import infer_mean
 from recsys.stats.resampling import Units
 from recsys.stats.samples import Sample
 
@@ -35,7 +36,7 @@ def test_rare_hits(n: int, rate: float) -> None:
     covered = 0.0
     for hits in range(int(stats.binom(n, rate).ppf(0.9999)) + 1):
         values = np.repeat([1.0, 0.0], [hits, n - hits])
-        interval = units_interval(weighted(values, np.ones(n)), bounds=(0.0, 1.0)).interval
+        interval = infer_mean(weighted(values, np.ones(n)), bounds=(0.0, 1.0)).estimate.interval
         theirs = stats.binomtest(hits, n).proportion_ci()
         assert (interval.low, interval.high) == pytest.approx((theirs.low, theirs.high), rel=1e-9)
         covered += float(stats.binom(n, rate).pmf(hits)) * (interval.low <= rate <= interval.high)
@@ -69,7 +70,7 @@ def test_weights_that_are_uneven_and_go_with_the_value() -> None:
     truth = np.average(values, weights=weights)
     covered = 0
     for row, w in zip(*draw((rounds, n)), strict=True):
-        interval = units_interval(weighted(row, w), bounds=(0.0, 1.0)).interval
+        interval = infer_mean(weighted(row, w), bounds=(0.0, 1.0)).estimate.interval
         covered += interval.low <= truth <= interval.high
         assert interval.high - interval.low < 0.9
     assert covered / rounds >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / rounds)
@@ -122,7 +123,7 @@ def test_equal_weights_keep_the_textbook_interval(weight: float) -> None:
     sample = Sample.row(units)
     assert (sample.error, sample.df) == (sample.plain_error, 49.0)
     assert sample.error == pytest.approx(units.standard_errors()[0], rel=1e-14)
-    assert units_interval(units).interval == mean_interval(values).interval or weight != 1.0
+    assert infer_mean(units).estimate.interval == mean_interval(values).interval or weight != 1.0
 
 
 def test_all_zero_is_never_a_point_and_the_method_and_the_notes_say_why() -> None:

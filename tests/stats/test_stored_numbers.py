@@ -44,8 +44,8 @@ from recsys.stats.group_jackknife import (
     mean_jackknife,
 )
 from recsys.stats.inference_results import Estimate
-from recsys.stats.intervals import mean_interval, ratio_units, units_interval
-from recsys.stats.mean_inference import bounded_mean_test, skew_notes, tail_notes
+from recsys.stats.intervals import mean_interval, ratio_units
+from recsys.stats.mean_inference import bounded_mean_test, infer_mean, skew_notes, tail_notes
 from recsys.stats.multiple_comparisons import adjust, friedman
 from recsys.stats.online_experiments import ab
 from recsys.stats.paired_comparison import compare_tables
@@ -192,7 +192,7 @@ def resampled() -> dict[str, list[float]]:
             part for parts in zip(*(one.tails for one in rows), strict=True) for part in parts
         ]
         for method in ("t", "normal", "studentised", "bca", "percentile"):
-            found = units_interval(units, method=method, n_resamples=299, bounds=(-1.0, 1.0))
+            found = infer_mean(units, method=method, n_resamples=299, bounds=(-1.0, 1.0)).estimate
             out[f"{name}, interval by {method}"] = of_estimate(found)
     out["order"] = random_order(np.arange(20), 5).tolist()
     out["order of texts"] = random_order(np.array([*"abcdefgh"], dtype=object), 5, purpose="other").tolist()
@@ -200,8 +200,8 @@ def resampled() -> dict[str, list[float]]:
     heavy_weight = np.append(np.ones(60), 300.0)
     uneven = Units(unit_keys(np.arange(61)), (numbers(61) * heavy_weight)[None, :], heavy_weight[None, :])
     out["one unit weighs most"] = [
-        *of_estimate(units_interval(uneven)),
-        *of_estimate(units_interval(uneven, bounds=(0.0, 1.0))),
+        *of_estimate(infer_mean(uneven).estimate),
+        *of_estimate(infer_mean(uneven, bounds=(0.0, 1.0)).estimate),
     ]
     out["a cluster of one"] = of_estimate(
         mean_interval(numbers(12), clusters=np.arange(12) // 2, confidence=0.8)

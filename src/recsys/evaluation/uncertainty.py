@@ -25,8 +25,8 @@ from recsys.records.arrays import Array, Bool, Exposure, Float, Int, Partial, Su
 from recsys.records.facts import Note, note
 from recsys.stats.group_jackknife import Jackknife, coverage_jackknife_from_pairs, jackknife
 from recsys.stats.inference_results import Estimate, Interval, StoppedWarning, caution, clip_interval
-from recsys.stats.intervals import delta_values, units_interval
-from recsys.stats.mean_inference import BOOTSTRAPS, Method
+from recsys.stats.intervals import delta_values
+from recsys.stats.mean_inference import BOOTSTRAPS, Method, infer_mean
 from recsys.stats.resampling import Rng, Units, collapse, groups_of, unit_keys
 from recsys.stats.samples import Sample
 
@@ -260,7 +260,7 @@ def _estimate_from_rows(partial: Partial, request: Request, *, confidence: float
         if Sample.row(ratio).n_rare is not None:
             # What the delta method makes of a rare value hides that it is rare.
             units = ratio
-    return units_interval(units, confidence=confidence, noun="user", **options)
+    return infer_mean(units, confidence=confidence, noun="user", **options).estimate
 
 
 def _undefined(confidence: float, method: str) -> Estimate:

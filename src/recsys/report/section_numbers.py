@@ -32,7 +32,7 @@ from recsys.records.arrays import (
 from recsys.report.report_data import ItemNames, ReportData
 from recsys.stats.comparison_table import Row
 from recsys.stats.inference_results import Estimate
-from recsys.stats.intervals import units_interval
+from recsys.stats.mean_inference import infer_mean
 from recsys.stats.multiple_comparisons import flips_together
 from recsys.stats.pairing import Aligned, Differences
 from recsys.stats.resampling import collapse
@@ -482,7 +482,7 @@ def _mean_interval(
     keys = np.zeros(len(column), dtype=np.uint64)
     with hush(Warning), np.errstate(all="ignore"):
         units = collapse(column[None, :], clusters, keys=keys, weights=weights)
-        estimate = units_interval(units, bounds=bounds)
+        estimate = infer_mean(units, bounds=bounds).estimate
     return _interval_ends(estimate, value)
 
 

@@ -32,48 +32,19 @@ from recsys.stats.inference_results import (
     check_confidence,
     clip_interval,
 )
-from recsys.stats.mean_inference import METHODS, Method, infer_mean
+from recsys.stats.mean_inference import Method, infer_mean
 from recsys.stats.pairing import check_per_case, pair
 from recsys.stats.resampling import (
-    Resampler,
     Rng,
     Units,
     bca_limits,
     check_resamples,
     collapse,
     has_spread,
-    replicate,
     seed_from_rng,
     unit_keys,
 )
 from recsys.stats.samples import Sample
-
-
-def units_interval(
-    units: Units,
-    *,
-    method: Method = "gaffke",
-    confidence: float = 0.95,
-    n_resamples: int = 10_000,
-    rng: Rng = 0,
-    bounds: tuple[float, float] | None = None,
-    noun: str = "unit",
-) -> Estimate:
-    """Estimate and interval of the first row of `units`.
-
-    `bounds` are the least and the greatest value of a unit's mean (infinite: there is none), None if unknown;
-    without them "gaffke" is the interval of t.
-    """
-
-    def draw() -> Interval:
-        replicates = replicate(units, Resampler(units.keys, n_resamples, seed_from_rng(rng)))
-        low, high = replicates.limits(method, confidence)[0]
-        return Interval(float(low), float(high), confidence, method)
-
-    check_choice("interval method", method, METHODS)
-    return infer_mean(
-        Sample.row(units), method=method, confidence=confidence, bounds=bounds, noun=noun, draw=draw
-    ).estimate
 
 
 def mean_interval(
@@ -105,9 +76,9 @@ def mean_interval(
     keys = unit_keys(np.arange(len(array)) if ids is None else np.asarray(ids))
     labels = None if clusters is None else check_per_case(clusters, len(array), "clusters")
     units = collapse(array[None, :], labels, keys=keys)
-    return units_interval(
+    return infer_mean(
         units, method=method, confidence=confidence, n_resamples=n_resamples, rng=rng, bounds=limits
-    )
+    ).estimate
 
 
 def check_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
@@ -135,9 +106,9 @@ def ratio_interval(
     """
     units = ratio_units(numerator, denominator, clusters)
     limits = None if bounds is None else check_bounds(bounds)
-    return units_interval(
+    return infer_mean(
         units, method=method, confidence=confidence, n_resamples=n_resamples, rng=rng, bounds=limits
-    )
+    ).estimate
 
 
 def ratio_units(

@@ -14,11 +14,10 @@ other ends allow for units that were not seen, too.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from recsys.errors import InputError
+from recsys.errors import InputError, check_choice
 from recsys.records.arrays import cached_property
 from recsys.records.facts import Note, note
 from recsys.stats.gaffke import METHOD, mean_bounds, mean_p, units_needed
@@ -36,7 +35,15 @@ from recsys.stats.inference_results import (
     t_tail,
     zero_spread_p,
 )
-from recsys.stats.resampling import BOOTSTRAP_FROM, Replicates
+from recsys.stats.resampling import (
+    BOOTSTRAP_FROM,
+    Replicates,
+    Resampler,
+    Rng,
+    Units,
+    replicate,
+    seed_from_rng,
+)
 from recsys.stats.samples import FEW, Sample
 from recsys.stats.sign_flips import METHOD as FLIPS
 from recsys.stats.sign_flips import SignFlips
@@ -78,7 +85,7 @@ class Inference:
 
 
 def infer_mean(
-    sample: Sample,
+    of: Sample | Units,
     c: float | None = None,
     alternative: Alternative = "two-sided",
     *,
@@ -86,24 +93,28 @@ def infer_mean(
     confidence: float = 0.95,
     bounds: tuple[float, float] | None = None,
     noun: str = "unit",
-    draw: Callable[[], Interval] | None = None,
+    n_resamples: int = 10_000,
+    rng: Rng = 0,
     spent: int = 0,
     n_differing: int | None = None,
 ) -> Inference:
     """Return the interval of the mean of a sample, or the test of whether it is `c`.
 
     Args:
-        sample: the units.
+        of: the units; of several rows of them the first. A bootstrap needs more than their sample.
         c: the mean that is tested; by Gaffke's bound if it is one-sided and the range is known, else by t.
         alternative: whether the mean is greater or less than `c`, or either.
         method: of the interval: "gaffke", "t", "normal" or a bootstrap.
         confidence: how often such intervals hold the mean.
         bounds: the least and the greatest value of a unit, None if unknown; then "gaffke" is t.
         noun: what a unit is called.
-        draw: the interval of a bootstrap.
+        n_resamples: of a bootstrap.
+        rng: of a bootstrap.
         spent: the degrees of freedom that adjustments have taken.
         n_differing: how many units differ, if not all with a value that is not 0.
     """
+    check_choice("interval method", method, METHODS)
+    sample = of if isinstance(of, Sample) else Sample.row(of)
     if c is not None:
         found = None
         if bounds is not None and alternative != "two-sided":
@@ -138,8 +149,11 @@ def infer_mean(
         notes += (note(thin[0], **thin[1], so="rough"),)
     elif thin and heavy:
         notes += (caution(SkewWarning, thin[0], **thin[1], so="too_narrow"),)
-    drawn = draw() if draw is not None and method in BOOTSTRAPS else None
-    interval = drawn or t_interval(value, error, df, confidence)
+    interval = t_interval(value, error, df, confidence)
+    if method in BOOTSTRAPS and isinstance(of, Units):
+        replicates = replicate(of, Resampler(of.keys, n_resamples, seed_from_rng(rng)))
+        low, high = replicates.limits(method, confidence)[0].tolist()
+        interval = Interval(low, high, confidence, method)
     return Inference(Estimate(value, error, interval, n, notes), interval.method, df=df)
 
 

@@ -18,8 +18,7 @@ from recsys.records.facts import Note
 from recsys.stats.effects import STANDARDISED, Effect, d_z, deviation, effect_notes, label_of, pooled_d
 from recsys.stats.effects import glass_delta as glass_effect
 from recsys.stats.inference_results import Alternative, Estimate, TestResult, check_alpha
-from recsys.stats.intervals import units_interval
-from recsys.stats.mean_inference import Method
+from recsys.stats.mean_inference import Method, infer_mean
 from recsys.stats.multiple_comparisons import adjust
 from recsys.stats.paired_tests import paired_t, sign_flip, signed_rank_sums, wilcoxon
 from recsys.stats.pairing import Differences, pair
@@ -133,7 +132,7 @@ class StatisticalTester:
         """
         observations = pair(sample)
         level = 1.0 - self.significance_level if confidence is None else confidence
-        result = units_interval(observations.units, method="t", confidence=level)
+        result = infer_mean(observations.units, method="t", confidence=level).estimate
         margin = {"margin_of_error": result.interval.high - result.value}
         return _interval_dict(result, observations.notes) | margin
 
@@ -202,13 +201,13 @@ class BootstrapEstimator:
         Keys: lower, upper, mean, std_error, confidence, method, n, n_bootstrap, warnings.
         """
         observations = pair(sample)
-        result = units_interval(
+        result = infer_mean(
             observations.units,
             method=method,
             confidence=confidence,
             n_resamples=self.n_bootstrap,
             rng=self.random_seed,
-        )
+        ).estimate
         return _interval_dict(result, observations.notes) | {"n_bootstrap": self.n_bootstrap}
 
     def permutation_test(
