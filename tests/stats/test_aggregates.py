@@ -11,7 +11,7 @@ from recsys.errors import ConventionError, NoRowsError, RecsysError
 from recsys.records.arrays import PerCase
 from recsys.stats.aggregates import Aggregate
 from recsys.stats.inference_results import SmallSampleWarning, ZeroVarianceWarning
-from recsys.stats.sums import sums_of
+from recsys.stats.sums import CaseValues, sums_of
 
 NAMES = ("median", "p90", "p2.5", "trimmed(0.1)", "trimmed(0.25)")
 
@@ -39,7 +39,7 @@ def test_it_is_the_definition_of_rows_and_of_histograms(name, n):
     expected = plain_aggregate(name, values.tolist())
     aggregate = Aggregate.of(name)
     assert aggregate(values) == expected
-    assert aggregate.value_from(sums_of(rows_of(values), values)) == expected
+    assert aggregate.value(CaseValues.of_sums(sums_of(rows_of(values), values))) == expected
 
 
 def test_a_share_counts_as_written():
@@ -58,9 +58,9 @@ def test_weights_count_like_repeated_cases():
     with pytest.raises(ConventionError, match="no form with case_weights"):
         Aggregate.of("trimmed(0.1)")(values, weights)
     sums = sums_of(rows_of(values, weights=weights), values)
-    assert Aggregate.of("median").value_from(sums) == Aggregate.of("median")(repeated)
+    assert Aggregate.of("median").value(CaseValues.of_sums(sums)) == Aggregate.of("median")(repeated)
     with pytest.raises(ConventionError, match="no form with case_weights"):
-        Aggregate.of("trimmed(0.1)").value_from(sums)
+        Aggregate.of("trimmed(0.1)").value(CaseValues.of_sums(sums))
 
 
 @pytest.mark.parametrize(

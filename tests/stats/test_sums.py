@@ -14,15 +14,13 @@ from recsys.stats import sums as module
 from recsys.stats.inference_results import SkewWarning
 from recsys.stats.intervals import mean_interval
 from recsys.stats.sums import (
+    CaseValues,
     add_histograms,
     add_sums,
-    case_histogram,
     combination_from,
     histogram_of,
     interval_from,
     mean_from,
-    quantiles_from,
-    quantiles_of,
 )
 
 
@@ -135,7 +133,8 @@ def test_parts_add_up_to_the_whole():
         assert added.n_cases == whole.n_cases
         assert added.extremes == whole.extremes
         assert interval_from(added) == interval_from(whole)
-        assert quantiles_from(added, [0.1, 0.5]) == quantiles_from(whole, [0.1, 0.5])
+        found, expected = (CaseValues.of_sums(one).quantiles([0.1, 0.5]) for one in (added, whole))
+        assert found == expected
     with pytest.raises(MergeError):
         add_sums([sums_of(values), sums_of(values, weights=weights)])
     unknown = add_sums([sums_of(values), sums_of(values, clusters=np.arange(40), whole_users=False)][:1])
@@ -181,7 +180,7 @@ def test_sums_alone_give_the_interval_of_the_histogram(kind, method, monkeypatch
     assert (found.n, found.interval.confidence, found.interval.method) == (of_rows.n, 0.9, method)
     assert [(one.code, one.warning) for one in found.notes] == [("spread_unknown", None)]
     with pytest.raises(NoRowsError):
-        quantiles_from(sums_of(values, terms, **known), [0.5])
+        CaseValues.of_sums(sums_of(values, terms, **known)).quantiles([0.5])
 
 
 def test_beyond_the_histogram_a_known_range_gives_the_interval_of_t(monkeypatch):
@@ -224,11 +223,12 @@ def test_what_only_rows_can_tell_is_refused(monkeypatch):
 
 def test_quantiles_are_the_least_values_that_reach_a_share():
     values, weights = np.array([1.0, 2.0, 3.0, 4.0]), np.array([1.0, 0.0, 2.0, 1.0])
-    assert quantiles_of(values, weights, [0.0, 0.25, 0.26, 0.75, 0.76, 1.0]) == [1, 1, 3, 3, 4, 4]
-    assert math.isnan(quantiles_of(values, np.zeros(4), [0.5])[0])
-    tenth = quantiles_of(np.arange(10.0), np.full(10, 0.1), [0.3, 0.7])  # sums of tenths are a little off
-    assert tenth == [2.0, 6.0]
+    assert CaseValues(values, weights).quantiles([0.0, 0.25, 0.26, 0.75, 0.76, 1.0]) == [1, 1, 3, 3, 4, 4]
+    assert math.isnan(CaseValues(values, np.zeros(4)).quantiles([0.5])[0])
+    tenth = CaseValues(np.arange(10.0), np.full(10, 0.1))  # sums of tenths are a little off
+    assert tenth.quantiles([0.3, 0.7]) == [2.0, 6.0]
     found = sums_of(np.array([0.5, 0.5, 1.0, 0.0]), weights=np.array([1.0, 2.0, 4.0, 1.0]))
-    assert [part.tolist() for part in case_histogram(found)] == [[0.0, 0.5, 0.5, 1.0], [1.0, 1.0, 2.0, 4.0]]
-    assert quantiles_from(found, [0.1, 0.5, 0.51]) == [0.0, 0.5, 1.0]
-    assert quantiles_from(sums_of(np.array([3.0, 1.0, 2.0])), [0.5]) == [2.0]
+    cases = CaseValues.of_sums(found)
+    assert (cases.values.tolist(), cases.shares.tolist()) == ([0.0, 0.5, 0.5, 1.0], [1.0, 1.0, 2.0, 4.0])
+    assert CaseValues.of_sums(found).quantiles([0.1, 0.5, 0.51]) == [0.0, 0.5, 1.0]
+    assert CaseValues.of_sums(sums_of(np.array([3.0, 1.0, 2.0]))).quantiles([0.5]) == [2.0]

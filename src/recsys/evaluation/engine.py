@@ -371,12 +371,12 @@ def is_aggregated(partial: Partial, request: Request) -> bool:
 
 def _value_from_sums(partial: Partial, request: Request) -> float:
     """Return the number of a metric whose rows were added up."""
-    from recsys.stats.sums import mean_from
+    from recsys.stats.sums import CaseValues, mean_from
 
     sums = partial.sums[str(request)]
     if is_aggregated(partial, request):
         aggregate: Any = request.aggregate
-        return float(aggregate.value_from(sums))
+        return float(aggregate.value(CaseValues.of_sums(sums)))
     mean = mean_from(sums)
     if "y" in sums.totals and sums.n_cases:
         return request.metric.combine(mean, mean_from(sums, "y"), **request.own_params)

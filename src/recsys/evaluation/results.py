@@ -384,7 +384,7 @@ class Evaluation(Reported, Mapping[str, float]):
         >>> result.quantiles([0.5, 0.9])
         {'hit@1': {0.5: 0.0, 0.9: 1.0}}
         """
-        from recsys.stats.sums import quantiles_from, quantiles_of
+        from recsys.stats.sums import CaseValues
 
         names = [metrics] if isinstance(metrics, str) else metrics
         wanted = [r for r in self.requests if r.metric.kind != "catalogue"]
@@ -396,13 +396,10 @@ class Evaluation(Reported, Mapping[str, float]):
         for name in map(str, wanted):
             sums = self.partial.sums.get(name)
             if sums is not None and (sums.counted is not None or self.partial.per_case is None):
-                values = quantiles_from(sums, levels)
+                cases = CaseValues.of_sums(sums)
             else:
-                column, weights = self.values_of(name), self.per_case.weights
-                order = np.argsort(column)[: np.count_nonzero(~np.isnan(column))]
-                shares = np.ones(len(order)) if weights is None else weights[order]
-                values = quantiles_of(column[order], shares, levels)
-            found[name] = dict(zip(levels, values, strict=True))
+                cases = CaseValues.of(self.values_of(name), self.per_case.weights)
+            found[name] = dict(zip(levels, cases.quantiles(levels), strict=True))
         return found
 
     def _estimate(self, request: Request, **options: Any) -> Estimate:

@@ -36,7 +36,7 @@ from recsys.stats.mean_inference import infer_mean
 from recsys.stats.multiple_comparisons import flips_together
 from recsys.stats.pairing import Aligned, Differences
 from recsys.stats.resampling import collapse
-from recsys.stats.sums import quantiles_of
+from recsys.stats.sums import CaseValues
 
 Triple = tuple[float, float, float]  # value, low and high end of its interval
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
@@ -218,9 +218,7 @@ def spread(data: ReportData) -> dict[str, dict[str, float]]:
         weights = None if rows_of_model.weights is None else rows_of_model.weights[known]
         mean = float(np.average(values, weights=weights))
         row = {"mean": mean, "share at 0": float((values == 0).mean())}
-        ascending = np.argsort(values)
-        shares = np.ones(len(values)) if weights is None else weights[ascending]
-        quantiles = quantiles_of(values[ascending], shares, QUANTILES)  # as `aggregate=` states them
+        quantiles = CaseValues.of(values, weights).quantiles(QUANTILES)  # as `aggregate=` states them
         rows[name] = row | {f"{q:.0%}": v for q, v in zip(QUANTILES, quantiles, strict=True)}
     return rows
 

@@ -31,7 +31,7 @@ from recsys.stats.inference_results import (
 )
 from recsys.stats.resampling import collapse
 from recsys.stats.samples import Sample
-from recsys.stats.sums import case_histogram, quantiles_of
+from recsys.stats.sums import CaseValues
 
 _TRIMMED = re.compile(r"trimmed\(\s*(\d*\.?\d+)\s*\)", re.ASCII)
 _PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)", re.ASCII)
@@ -92,29 +92,18 @@ class Aggregate:
     def __call__(self, values: Float, weights: Float | None = None, **params: Any) -> float:
         """The aggregate of values without NaN; NaN if there are none. The metric's parameters are ignored."""
         del params
-        ascending = np.argsort(values, kind="stable")
-        shares = np.ones(len(values)) if weights is None else weights[ascending]
-        return self._value(values[ascending], shares, is_weighted=weights is not None)
+        return self.value(CaseValues.of(values, weights))
 
-    def value_from(self, sums: Sums) -> float:
-        """The same from the histogram of the values.
-
-        Raises:
-            NoRowsError: there are too many distinct values to have counted them.
-        """
-        is_weighted = sums.values is not None and sums.values.rows.shape[1] > 1
-        return self._value(*case_histogram(sums), is_weighted=is_weighted)
-
-    def _value(self, values: Float, shares: Float, *, is_weighted: bool) -> float:
-        """The same of ascending values, of each of which there are so many (or so much of their weight)."""
+    def value(self, cases: CaseValues) -> float:
+        """The same of the values of cases."""
         if not self.trims:
-            return quantiles_of(values, shares, [self.share])[0]
-        if is_weighted:
+            return cases.quantiles([self.share])[0]
+        if cases.is_weighted:
             raise ConventionError(
                 f"aggregate={self.name!r} has no form with case_weights.",
                 hint="Leave out case_weights, or use a percentile or the mean.",
             )
-        return exact_mean(np.repeat(values, self._kept(shares).astype(np.int64)))
+        return exact_mean(np.repeat(cases.values, self._kept(cases.shares).astype(np.int64)))
 
     def estimate(self, rows: PerCase, column: Float, confidence: float, noun: str = "user") -> Estimate:
         """The aggregate of a column with its interval, over clusters where there are any.
@@ -127,14 +116,12 @@ class Aggregate:
         at = np.flatnonzero(present)
         at = at[np.argsort(column[at], kind="stable")]
         weights, clusters = (None if one is None else one[at] for one in (rows.weights, rows.clusters))
+        cases = CaseValues(column[at], np.ones(len(at)) if weights is None else weights, weights is not None)
         keys = np.zeros(len(at), dtype=np.uint64)  # they only matter for resampling
-        shares = np.ones(len(at)) if weights is None else weights
         return self._estimate(
-            self._value(column[at], shares, is_weighted=weights is not None),
-            column[at],
-            shares,
+            cases,
             lambda values: Sample.row(collapse(values[None, :], clusters, keys=keys, weights=weights)),
-            equal_cases=clusters is None and bool((shares == shares[:1]).all()),
+            equal_cases=clusters is None and bool((cases.shares == cases.shares[:1]).all()),
             confidence=confidence,
             noun=noun,
         )
@@ -147,12 +134,10 @@ class Aggregate:
         """
         if sums.extremes.keys() != {"x"}:
             raise NoRowsError("an interval over users who have weights or several cases")
-        values, counts = case_histogram(sums)
+        cases = CaseValues.of_sums(sums)
         return self._estimate(
-            self.value_from(sums),
-            values,
-            counts,
-            lambda column: Sample.of(column, counts=counts),
+            cases,
+            lambda values: Sample.of(values, counts=cases.shares),
             equal_cases=True,
             confidence=confidence,
             noun=noun,
@@ -160,29 +145,28 @@ class Aggregate:
 
     def _estimate(
         self,
-        value: float,
-        values: Float,
-        shares: Float,
+        cases: CaseValues,
         sample_of: Callable[[Float], Sample],
         *,
         equal_cases: bool,
         confidence: float,
         noun: str,
     ) -> Estimate:
-        """Of ascending values, how much each weighs, and what makes a sample of one number per value."""
+        """Of the values of cases, and what makes a sample of one number per value."""
         check_confidence(confidence)
+        value, values = self.value(cases), cases.values
         if not len(values):
             nothing = Interval(math.nan, math.nan, confidence, "order statistics")
             return Estimate(math.nan, math.nan, nothing, 0, (note("no_values", noun=noun),))
         if self.trims:
-            return self._trimmed_estimate(value, values, shares, sample_of, confidence=confidence, noun=noun)
+            return self._trimmed_estimate(value, cases, sample_of, confidence=confidence, noun=noun)
         sample = sample_of((values <= value).astype(np.float64))
         n = sample.n
         size = n if equal_cases else min(_effective_size(sample, confidence), len(values))
         tail = (1.0 - confidence) / 2.0
         first = _binomial_quantile(tail, size, self.share)
         last = _binomial_quantile(1.0 - tail, size, self.share) + 1
-        low, high = quantiles_of(values, shares, [first / size, min(last / size, 1.0)])
+        low, high = cases.quantiles([first / size, min(last / size, 1.0)])
         notes: tuple[Note, ...] = ()
         if first == 0 or last > size:
             low, high = (low if first else -math.inf), (high if last <= size else math.inf)
@@ -196,14 +180,14 @@ class Aggregate:
     def _trimmed_estimate(
         self,
         value: float,
-        values: Float,
-        counts: Float,
+        cases: CaseValues,
         sample_of: Callable[[Float], Sample],
         *,
         confidence: float,
         noun: str,
     ) -> Estimate:
         """By the winsorised variance: one number per value, whose mean is the trimmed mean."""
+        values, counts, _ = cases
         kept = self._kept(counts)
         inside = values[kept > 0]
         winsorised = np.clip(values, inside[0], inside[-1])

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -262,40 +262,44 @@ def _t_estimate(sums: Sums, whole: Combination, n: int, *, confidence: float, is
     return Estimate(value, error, t_interval(value, error, df, confidence), n, notes)
 
 
-def quantiles_from(sums: Sums, levels: Sequence[float]) -> list[float]:
-    """The least values that at least these shares of the cases (of their weight) do not exceed.
+class CaseValues(NamedTuple):
+    """The values of cases, ascending, and how many cases (how much of their weight) have each."""
 
-    Raises:
-        NoRowsError: there are too many distinct values to have counted them.
-    """
-    return quantiles_of(*case_histogram(sums), levels)
+    values: Float
+    shares: Float
+    is_weighted: bool = False
 
+    @staticmethod
+    def of(values: Float, weights: Float | None = None) -> CaseValues:
+        """Those of a column, without NaN."""
+        at = np.argsort(values, kind="stable")[: np.count_nonzero(~np.isnan(values))]
+        return CaseValues(
+            values[at], np.ones(len(at)) if weights is None else weights[at], weights is not None
+        )
 
-def case_histogram(sums: Sums) -> tuple[Float, Float]:
-    """The distinct values of the cases, ascending, and how many cases (how much of their weight) have each.
+    @staticmethod
+    def of_sums(sums: Sums) -> CaseValues:
+        """Those that were counted.
 
-    Raises:
-        NoRowsError: there are too many distinct values to have counted them.
-    """
-    histogram = sums.counted
-    if histogram is None:
-        raise NoRowsError(f"a quantile of more than {_MOST_DISTINCT:,} distinct values")
-    weights = histogram.counts.astype(np.float64)
-    if histogram.rows.shape[1] > 1:
-        weights *= histogram.rows[:, 1]
-    return histogram.rows[:, 0], weights
+        Raises:
+            NoRowsError: there are too many distinct values to have counted them.
+        """
+        if sums.counted is None:
+            raise NoRowsError(f"a quantile of more than {_MOST_DISTINCT:,} distinct values")
+        columns, counts = sums.counted.rows.T, sums.counted.counts.astype(np.float64)
+        is_weighted = len(columns) > 1
+        return CaseValues(columns[0], counts * columns[1] if is_weighted else counts, is_weighted)
 
+    def quantiles(self, levels: Sequence[float]) -> list[float]:
+        """The least values that these shares of the weight do not exceed; NaN without weight.
 
-def quantiles_of(values: Float, weights: Float, levels: Sequence[float]) -> list[float]:
-    """The least of ascending values that these shares of the weight do not exceed; NaN without weight.
-
-    >>> quantiles_of(np.array([0.0, 0.5, 1.0]), np.array([2.0, 1.0, 1.0]), [0.25, 0.5, 0.75, 1.0])
-    [0.0, 0.0, 0.5, 1.0]
-    """
-    kept = weights > 0
-    values, shares = values[kept], np.cumsum(weights[kept])
-    if not len(values):
-        return [math.nan for _ in levels]
-    # A share that is reached up to rounding is reached.
-    at = np.searchsorted(shares, np.asarray(levels) * shares[-1] * (1.0 - 1e-14), side="left")
-    return [float(values[min(place, len(values) - 1)]) for place in at.tolist()]
+        >>> CaseValues(np.array([0.0, 0.5, 1.0]), np.array([2.0, 1.0, 1.0])).quantiles([0.25, 0.5, 0.75, 1.0])
+        [0.0, 0.0, 0.5, 1.0]
+        """
+        kept = self.shares > 0
+        values, shares = self.values[kept], np.cumsum(self.shares[kept])
+        if not len(values):
+            return [math.nan for _ in levels]
+        # A share that is reached up to rounding is reached.
+        at = np.searchsorted(shares, np.asarray(levels) * shares[-1] * (1.0 - 1e-14), side="left")
+        return [float(values[min(place, len(values) - 1)]) for place in at.tolist()]
