@@ -251,7 +251,7 @@ def test_pooled_ratings_are_gated_as_reported_and_what_is_never_compared_is_refu
     assert found.passed
     assert not recsys.gate(old, new, {"rmse": "1%"})
     for name in ("bias", "r2"):
-        with pytest.raises(NotDefinedError, match=f"no gate on {name}"):
+        with pytest.raises(NotDefinedError, match=f"not compared on {name}"):
             recsys.gate(new, old, {name: "1%"})
 
 

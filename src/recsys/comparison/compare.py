@@ -17,13 +17,20 @@ import numpy as np
 
 from recsys.comparison.compare_keywords import CompareOptions, PairOptions
 from recsys.comparison.row_pieces import (
-    check_rows,
     folder_of,
     row_pieces,
     why_in_memory,
 )
 from recsys.display.cells import Columns
-from recsys.errors import ColumnError, Fix, InputError, NotDefinedError, Phrase, UnknownNameError
+from recsys.errors import (
+    ColumnError,
+    Fix,
+    InputError,
+    NoRowsError,
+    NotDefinedError,
+    Phrase,
+    UnknownNameError,
+)
 from recsys.evaluation.cautions import comparison_cautions, silenced_codes
 from recsys.evaluation.engine import summarise
 from recsys.evaluation.results import Evaluation, Reported, evaluation_of
@@ -278,32 +285,9 @@ def compare_results(
         if isinstance(evaluations, Mapping)
         else {f"model {number}": one for number, one in enumerate(evaluations, 1)}
     )
-    runs = {
-        name: [
-            evaluation_of(one) for one in (e if isinstance(e, Sequence) and not isinstance(e, str) else [e])
-        ]
-        for name, e in by_name.items()
-    }
-    if len(runs) < 2:
-        raise InputError(
-            f"a comparison needs at least two models, got {list(runs)}.",
-            hint=_TWO_MODELS,
-        )
-    for name, model_runs in runs.items():
-        if not model_runs:
-            raise InputError(f"{name!r} has no run.", hint="Pass at least one evaluation of each model.")
-        for result in model_runs:
-            if not isinstance(result, Evaluation):
-                raise InputError(
-                    f"{name!r} is {type(result).__name__}, and results are compared.",
-                    hint="Evaluate each first: recsys.compare({name: recsys.evaluate(lists, truth, metrics) "
-                    "for name, lists in models.items()}).",
-                )
-            check_rows(name, result)
-    requests = means_of(_requests_to_compare(runs, metrics))
-    (first_name, first), *others = [(repr(name), e.conventions) for name, of in runs.items() for e in of]
-    for other in others:
-        check_same_decisions(requests, (first_name, first), other)
+    if len(by_name) < 2:
+        raise InputError(f"a comparison needs at least two models, got {list(by_name)}.", hint=_TWO_MODELS)
+    runs, requests = read_results(by_name, metrics)
     lower = {str(r) for r in requests if r.metric.better == "lower"}
     if options.get("headline") is not None:
         options = {**options, "headline": str(Request.parse(str(options["headline"])))}
@@ -324,6 +308,42 @@ def compare_results(
     beyond = frozenset(str(r) for r in requests if r.metric.population == "listed")
     table = replace(table, rows=rows, notes=notes, beyond_accuracy=beyond)
     return Comparison(table, runs, silenced=silenced_codes(cautions))
+
+
+def read_results(
+    given: Mapping[str, Any], metrics: str | Sequence[str] | None
+) -> tuple[dict[str, list[Evaluation]], list[Request]]:
+    """Return the runs of each model, and the metrics they are compared on, without aggregates.
+
+    Raises:
+        InputError: if something is not a result, lacks its values per user or a metric, or was made under
+            other conventions than the first.
+    """
+    runs = {
+        name: [
+            evaluation_of(one) for one in (e if isinstance(e, Sequence) and not isinstance(e, str) else [e])
+        ]
+        for name, e in given.items()
+    }
+    for name, model_runs in runs.items():
+        if not model_runs:
+            raise InputError(f"{name!r} has no run.", hint="Pass at least one evaluation of each model.")
+        for result in model_runs:
+            if not isinstance(result, Evaluation):
+                raise InputError(
+                    f"{name!r} is {type(result).__name__}, and results are compared.",
+                    hint="Evaluate each first: recsys.compare({name: recsys.evaluate(lists, truth, metrics) "
+                    "for name, lists in models.items()}).",
+                )
+            if result.partial.per_case is None:
+                why = "" if result.missing_rows is None else result.missing_rows.why
+                raise NoRowsError(f"comparing {name!r} with another result user by user", why)
+    # Users are paired, and the mean difference is tested, whatever aggregate a result states.
+    requests = [replace(request, aggregate=None) for request in _requests_to_compare(runs, metrics)]
+    (first_name, first), *others = [(repr(name), e.conventions) for name, of in runs.items() for e in of]
+    for other in others:
+        check_same_decisions(requests, (first_name, first), other)
+    return runs, requests
 
 
 def _margin_notes(old: Sequence[Evaluation], requests: Sequence[Request], options: Options) -> list[Note]:
@@ -442,11 +462,6 @@ def _notes(runs: Mapping[str, list[Evaluation]], *, named: bool) -> Iterator[Not
     for request in () if named else first.requests:
         if request.metric.unpaired and all(str(request) in e.overall for e in others):
             yield note("not_compared", metric=str(request), why=request.metric.unpaired)
-
-
-def means_of(requests: Sequence[Request]) -> list[Request]:
-    """Return the same metrics without an aggregate: users are paired, and the mean difference is tested."""
-    return [replace(request, aggregate=None) for request in requests]
 
 
 def aggregate_notes(results: Iterable[Evaluation]) -> Iterator[Note]:

@@ -24,14 +24,13 @@ from typing import Any, NamedTuple
 from recsys.comparison.compare import (
     aggregate_notes,
     mean_columns,
-    means_of,
+    read_results,
     stopped_early,
     value_ranges,
     why_no_demand,
 )
 from recsys.comparison.history import earlier_looks
 from recsys.comparison.row_pieces import (
-    check_rows,
     folder_of,
     row_pieces,
     why_in_memory,
@@ -40,12 +39,12 @@ from recsys.display.markup import markdown_table, markdown_text
 from recsys.display.number_words import plural
 from recsys.display.tabled import Tabled
 from recsys.display.words import PLAN_LOOKS, look_words, merged
-from recsys.errors import InputError, NotDefinedError, Phrase, worded
+from recsys.errors import InputError, Phrase, worded
 from recsys.evaluation.asked import refuse_other_question
 from recsys.evaluation.cautions import comparison_cautions
-from recsys.evaluation.results import Evaluation, evaluation_of
+from recsys.evaluation.results import Evaluation
 from recsys.evaluation.uncertainty import group_jackknife, needs_jackknife
-from recsys.metrics.registry import Request, check_same_decisions
+from recsys.metrics.registry import Request
 from recsys.records.arrays import Float
 from recsys.records.checks import is_whole
 from recsys.records.facts import Caution, Note, Verdict, note
@@ -246,29 +245,12 @@ def gate(
         )
     if not margins:
         raise InputError("no metric was named.", hint='Say which: {"ndcg@10": "1%"}.')
-    result, other = evaluation_of(new), evaluation_of(against)
-    for name, side in (("the new result", result), ("the one it is compared with", other)):
-        if not isinstance(side, Evaluation):
-            raise InputError(f"a gate got {type(side).__name__}.", hint="Pass what recsys.evaluate returned.")
-        check_rows(name, side)
-    evaluated = {str(r): r for r in result.requests}
-    requests = means_of([evaluated.get(str(request), request) for request in map(Request.parse, margins)])
-    for at, request in enumerate(requests):
-        if request.metric.unpaired:
-            raise NotDefinedError(
-                f"there is no gate on {request}: {request.metric.unpaired}.",
-                hint="Name other metrics, such as rmse, mae or user_auc.",
-            )
-        if str(request) in map(str, requests[:at]):
-            raise InputError(f"{request} has two margins.", hint="Name each metric once.")
-        for name, side in (("new result", result), ("result it is compared with", other)):
-            if str(request) not in side:
-                raise InputError(
-                    f"the {name} has no {request}.", column=str(request), hint=f"It has {', '.join(side)}."
-                )
-    check_same_decisions(
-        requests, ("the one it is compared with", other.conventions), ("the new result", result.conventions)
-    )
+    names = [str(Request.parse(name)) for name in margins]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"{twice} has two margins.", hint="Name each metric once.")
+    runs, requests = read_results({"the old result": [against], "the new result": [new]}, names)
+    (other,), (result,) = runs.values()
     refuse_other_question(other.asked, result.asked, ("the old result", "the new one"))
     ranges = value_ranges(requests, [result, other])
     look, late = _find_look(result, history, looks)

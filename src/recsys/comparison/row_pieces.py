@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from recsys.errors import NoRowsError
 from recsys.evaluation.results import Evaluation
 from recsys.metrics.registry import Request
 from recsys.records.arrays import PerCase
@@ -16,13 +15,6 @@ from recsys.stats.pairing import Aligned, align
 if TYPE_CHECKING:
     from recsys.evaluation.row_folders import Piece, RowFolder
     from recsys.stats.intervals import Combination
-
-
-def check_rows(name: str, result: Evaluation) -> None:
-    """Refuse a result whose values per user were not kept, or are not found."""
-    if result.partial.per_case is None:
-        why = "" if result.missing_rows is None else result.missing_rows.why
-        raise NoRowsError(f"comparing {name!r} with another result user by user", why)
 
 
 def folder_of(result: Evaluation) -> RowFolder | None:
