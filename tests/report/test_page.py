@@ -145,7 +145,7 @@ def test_the_card_says_of_what_its_interval_and_its_p_are():
     ends = f"{100 * row.relative_interval.low:+.1f} to {100 * row.relative_interval.high:+.1f}%"
     assert f"95% simultaneous interval {ends}, p" in tile.small
     assert "(Holm over 2 comparisons on ndcg@10)" in tile.small
-    assert row.own_relative_interval.low > row.relative_interval.low > 0
+    assert row.own_interval.low > row.interval.low > 0
     two = {name: results[name] for name in ("model 0", "model 1")}
     assert decide(gather_report_data(two)).tiles[0].small.startswith("95% interval")
     bare = recsys.compare(results, correction="none", confidence=0.9, effect="cliffs_delta")

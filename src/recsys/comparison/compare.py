@@ -11,6 +11,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
+from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
@@ -400,18 +401,16 @@ def _compare_rows(
         reason = _why_in_memory(runs, options)
         if not reason:
             results = {name: e for name, (e,) in runs.items()}
+            means = {name: e.overall for name, e in results.items()}
             return compare_pieces(
-                row_pieces(results, requests),
-                list(results),
+                partial(make_pairs, row_pieces(results, requests), centres=means, has_terms=has_terms),
+                means,
                 names,
                 baseline=baseline,
                 pairs=pairs,
                 options=options,
                 grouped=grouped,
-                centres={name: e.overall for name, e in results.items()},
-                has_terms=has_terms,
                 ranges=ranges,
-                make_pairs=make_pairs,
             )
         notes = (note("in_memory", reason=reason),)
     table = compare_tables(

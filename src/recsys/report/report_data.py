@@ -28,7 +28,6 @@ from recsys.records.arrays import Array, Float, Interactions, Lists, PerCase, ca
 from recsys.records.facts import Kind, Verdict
 from recsys.report import style
 from recsys.stats.comparison_table import Row
-from recsys.stats.inference_results import Interval
 from recsys.stats.pairing import Aligned, align
 from recsys.stats.runs import merge_runs, run_layout
 
@@ -376,7 +375,7 @@ def turned_row(row: Row) -> Row:
     # That a model is not worse than another says nothing of the other.
     kinds: dict[Kind, Kind] = {"better": "worse", "worse": "better", "no_worse": "no_difference"}
     kind = row.verdict.kind
-    lift = _inverse(row.relative)
+    lift, lifts = _inverse(row.relative), row.relative_interval
     return replace(
         row,
         model=row.baseline,
@@ -387,8 +386,7 @@ def turned_row(row: Row) -> Row:
         interval=replace(row.interval, low=-row.interval.high, high=-row.interval.low),
         own_interval=replace(row.own_interval, low=-row.own_interval.high, high=-row.own_interval.low),
         relative=lift if math.isfinite(lift) else math.nan,
-        relative_interval=_inverse_ends(row.relative_interval),
-        own_relative_interval=_inverse_ends(row.own_relative_interval),
+        relative_interval=replace(lifts, low=_inverse(lifts.high), high=_inverse(lifts.low)),
         statistic=-row.statistic,
         effect=replace(row.effect, value=-row.effect.value),
         wins=row.losses,
@@ -399,10 +397,6 @@ def turned_row(row: Row) -> Row:
 
 def _inverse(lift: float) -> float:
     return 1.0 / (1.0 + lift) - 1.0 if lift > -1.0 else math.inf
-
-
-def _inverse_ends(lifts: Interval) -> Interval:
-    return replace(lifts, low=_inverse(lifts.high), high=_inverse(lifts.low))
 
 
 def _has_cases(evaluation: Evaluation, metric: str) -> bool:

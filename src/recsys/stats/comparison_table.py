@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any
 
 from recsys.display.words import merged
 from recsys.errors import InputError, NotDefinedError, Phrase, UnknownNameError, check_choice
-from recsys.records.arrays import Array, PValue, Table
+from recsys.records.arrays import PValue, Table
 from recsys.records.checks import is_number
 from recsys.records.facts import Note, Verdict
 from recsys.stats.effects import (
@@ -55,6 +56,13 @@ _ROW_FIELDS = (
     "model", "baseline", "metric", "value", "baseline_value", "difference", "standard_error", "relative",
     "statistic", "p_value", "adjusted_p", "wins", "ties", "losses", "n_cases", "n_units", "test", "verdict",
 )  # fmt: skip
+_ROW_PARTS = {
+    "family": "family", "low": "interval.low", "high": "interval.high",
+    "own_low": "own_interval.low", "own_high": "own_interval.high",
+    "effect": "effect.value", "effect_low": "effect.interval.low", "effect_high": "effect.interval.high",
+    "effect_label": "effect.label",
+    "relative_low": "relative_interval.low", "relative_high": "relative_interval.high",
+}  # fmt: skip
 # Equivalence has no column of its own: it is part of the verdict.
 _HEADINGS = {
     "non_inferiority_p": "p, no worse", "p_worse": "P(worse)", "p_equal": "P(equal)", "p_better": "P(better)",
@@ -159,7 +167,7 @@ class Row:
 
     `relative` is the lift over the baseline's mean. `interval` and `relative_interval` hold together with
     those of all rows of the `family` ("headline" or "secondary") that p is corrected over, and exclude 0
-    where the verdict does; the pair's own are `own_interval` and `own_relative_interval`. Wins, ties and
+    where the verdict does; the pair's own is `own_interval`. Wins, ties and
     losses count units; a win is better. `variance_saved` is the share of the difference's variance that
     covariates and strata removed; NaN without covariates and strata, or where the metric is not adjusted.
     """
@@ -174,7 +182,6 @@ class Row:
     relative: float
     relative_interval: Interval
     own_interval: Interval
-    own_relative_interval: Interval
     statistic: float
     p_value: float
     adjusted_p: float
@@ -237,7 +244,7 @@ class ComparisonTable:
     rows: tuple[Row, ...]
     family: str
     options: Options
-    missing: Mapping[str, Array] = field(default_factory=dict)
+    missing: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
     beyond_accuracy: frozenset[str] = frozenset()
 
@@ -337,19 +344,7 @@ def number_columns(table: ComparisonTable) -> Columns:
     rows = table.rows
     columns: Columns = {name: [getattr(r, name) for r in rows] for name in _ROW_FIELDS}
     columns["verdict"] = [str(verdict) for verdict in _shown_verdicts(table)]
-    columns |= {
-        "family": [r.family for r in rows],
-        "low": [r.interval.low for r in rows],
-        "high": [r.interval.high for r in rows],
-        "own_low": [r.own_interval.low for r in rows],
-        "own_high": [r.own_interval.high for r in rows],
-        "effect": [r.effect.value for r in rows],
-        "effect_low": [r.effect.interval.low for r in rows],
-        "effect_high": [r.effect.interval.high for r in rows],
-        "effect_label": [r.effect.label for r in rows],
-        "relative_low": [r.relative_interval.low for r in rows],
-        "relative_high": [r.relative_interval.high for r in rows],
-    }
+    columns |= {name: list(map(attrgetter(part), rows)) for name, part in _ROW_PARTS.items()}
     if table.options.adjusts:
         columns["variance_saved"] = [r.variance_saved for r in rows]
         columns["notes"] = ["; ".join(map(str, r.notes)) for r in rows]

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
 
 import numpy as np
 
@@ -31,26 +30,6 @@ Pieces = Callable[[Sequence[str]], Iterable[tuple[Aligned, Aligned]]]
 _KEPT_IDS = 1000
 
 
-class PairSource(Protocol):
-    """The pairs of models and metrics that are compared."""
-
-    @property
-    def missing(self) -> Mapping[str, Any]:
-        """The ids that each model lacks."""
-
-    @property
-    def n_cases(self) -> int:
-        """How many cases any of the models has."""
-
-    def of(self, triple: Triple) -> tuple[Paired, Paired]:
-        """The pairs of values that are averaged, and of those in which wins and losses are counted."""
-
-    def replicate(
-        self, triples: Sequence[Triple], tested: Sequence[Paired], resampler: Resampler
-    ) -> Replicates:
-        """The bootstrap of the differences that are tested."""
-
-
 @dataclass(frozen=True, eq=False)
 class PairsInMemory:
     """The pairs of tables in one order of ids; `counted` are those of wins and losses, if they are others."""
@@ -67,6 +46,7 @@ class PairsInMemory:
         return len(self.aligned.ids)
 
     def of(self, triple: Triple) -> tuple[Differences, Differences]:
+        """The pairs of values that are averaged, and of those in which wins and losses are counted."""
         values = self.aligned.pair(triple)
         return values, values if self.counted is None else self.counted.pair(triple)
 
@@ -162,6 +142,7 @@ class PairsOfPieces:
         return dict(self._sums)
 
     def of(self, triple: Triple) -> tuple[Paired, Paired]:
+        """The pairs of values that are averaged, and of those in which wins and losses are counted."""
         values = self._paired(triple, is_counted=False)
         return values, self._paired(triple, is_counted=True) if triple[2] in self._has_terms else values
 
@@ -200,6 +181,9 @@ class PairsOfPieces:
             accelerations = powers[:, 1] / (6.0 * powers[:, 0] ** 1.5)
         errors, n = np.array([s.error for s in samples]), np.array([s.n for s in samples], dtype=np.int64)
         return replicates_from([sums], estimates, errors, accelerations, n_units=n, scheme="poisson")
+
+
+PairSource = PairsInMemory | PairsOfPieces
 
 
 def _metrics_of(triples: Iterable[Triple]) -> list[str]:

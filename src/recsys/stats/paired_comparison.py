@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -45,7 +45,7 @@ from recsys.stats.inference_results import (
 )
 from recsys.stats.mean_inference import BOOTSTRAPS, DifferenceTest, sample_estimate
 from recsys.stats.multiple_comparisons import adjust, adjust_best, fit_for_max_t, join_parts, step_down
-from recsys.stats.pair_pieces import PairsInMemory, PairsOfPieces, PairSource, Pieces
+from recsys.stats.pair_pieces import PairsInMemory, PairSource
 from recsys.stats.paired_tests import (
     BayesResult,
     EquivalenceResult,
@@ -167,40 +167,32 @@ def compare_tables(
 
 
 def compare_pieces(
-    pieces: Pieces,
-    models: Sequence[str],
+    add_up: Callable[[Sequence[Triple]], PairSource],
+    means: Mapping[str, Mapping[str, float]],
     metrics: Sequence[str],
     *,
     baseline: str | None = None,
     pairs: Sequence[tuple[str, str]] | None = None,
     options: Options | None = None,
     grouped: Grouped | None = None,
-    centres: Mapping[str, Mapping[str, float]],
-    has_terms: Collection[str] = (),
     ranges: Mapping[str, Bounds],
-    make_pairs: Callable[..., PairsOfPieces] = PairsOfPieces,
 ) -> ComparisonTable:
     """Compare as `compare_tables` does, without holding the values per case, which must have no weights.
 
     Args:
-        pieces: a function of some metrics that gives their values piece by piece, as often as it is called.
-        models: names of models in the pieces.
-        metrics: names of metrics in the pieces and in `grouped`.
+        add_up: makes the sums of some pairs of models and metrics.
+        means: {model: {metric: about its mean}}.
+        metrics: names of metrics whose pairs are added up, or in `grouped`.
         baseline, pairs, grouped, ranges: as in `compare_tables`.
         options: the same, but tests and effects by ranks, permutations and adjustments need the values.
-        centres: {model: {metric: about its mean}}.
-        has_terms: metrics whose wins and losses are counted in other values than those that are averaged.
-        make_pairs: who adds up the pieces.
     """
-    settings, jackknives = options or Options(), grouped or {}
+    jackknives = grouped or {}
     families = _families(
-        metrics, settings, lambda metric: {model: centres[model][metric] for model in models},
-        models=list(models), baseline=baseline, pairs=pairs,
+        metrics, options or Options(), lambda metric: {model: of[metric] for model, of in means.items()},
+        models=list(means), baseline=baseline, pairs=pairs,
     )  # fmt: skip
-    triples = [triple for triple in families.triples if triple[2] not in jackknives.get(triple[0], {})]
     with warn_once():
-        found = make_pairs(pieces, triples, centres, has_terms)
-        return _compare(found, families, jackknives, ranges)
+        return _compare(add_up(families.of_users(jackknives)), families, jackknives, ranges)
 
 
 def _compare(
@@ -215,8 +207,7 @@ def _compare(
 ) -> ComparisonTable:
     """The table of all rows: of pairs, or of metrics that are known without groups of users."""
     options = families.options
-    triples = [triple for triple in families.triples if triple[2] not in jackknives.get(triple[0], {})]
-    of_means, draws = _found_of_means(triples, pairs, adjustment, ranges, families)
+    of_means, draws = _found_of_means(families.of_users(jackknives), pairs, adjustment, ranges, families)
     found = []
     for triple in families.triples:
         model, base, metric = triple
@@ -299,9 +290,7 @@ def _row(found: _Found, p: float, margin_p: Sequence[float], families: _Families
     (model, baseline, metric), own, counts, runs = found.triple, found.own, found.counts, found.runs
     (first, base, variances), options = found.sides, families.options
     alpha, difference, gap = 1.0 - options.confidence, own.value, found.together
-    (lift, lifts), (_, own_lifts) = (
-        fieller_lift(first, base, variances, one, found.least) for one in (gap, own.interval)
-    )
+    lift, lifts = fieller_lift(first, base, variances, gap, found.least)
     kind: Kind = "no_difference"
     numbers: dict[str, Any] = {}
     if p < alpha and difference != 0:
@@ -322,7 +311,7 @@ def _row(found: _Found, p: float, margin_p: Sequence[float], families: _Families
         kind = "identical"
     return Row(
         model, baseline, metric, value=found.value, baseline_value=base, difference=difference, interval=gap,
-        relative=lift, relative_interval=lifts, own_interval=own.interval, own_relative_interval=own_lifts,
+        relative=lift, relative_interval=lifts, own_interval=own.interval,
         statistic=found.statistic, p_value=found.p_value, adjusted_p=p, test=found.test,
         standard_error=own.standard_error, verdict=Verdict(kind, metric, numbers), runs=runs, notes=own.notes,
         family=families.name(metric), variance_saved=found.variance_saved,
@@ -350,6 +339,10 @@ class _Families:
     headline: str
     chosen: int
     options: Options
+
+    def of_users(self, jackknives: Grouped) -> list[Triple]:
+        """The rows that compare users, not groups of them."""
+        return [triple for triple in self.triples if triple[2] not in jackknives.get(triple[0], {})]
 
     def name(self, metric: str) -> str:
         return "headline" if metric == self.headline else "secondary"
@@ -405,7 +398,7 @@ def _families(
     means: Callable[[str], Mapping[str, float]],
     *,
     models: Sequence[str],
-    baseline: str | None,
+    baseline: Any,
     pairs: Sequence[tuple[str, str]] | None,
 ) -> _Families:
     """Whom to compare on what: `means` gives the mean of each model on a metric."""
@@ -425,10 +418,14 @@ def _families(
             values = {name: sign * value for name, value in means(headline).items()}
             best = max(models, key=lambda name: -math.inf if math.isnan(values[name]) else values[name])
             pairs = [(best, name) for name in models if name != best]
-        elif baseline is None and len(models) == 2:
-            pairs = [(models[1], models[0])]
+        elif len(models) < 2:
+            raise InputError(f"a comparison needs at least two models, got {[*models]}.")
         else:
-            pairs = _model_pairs(models, baseline)
+            try:
+                base = {name: name for name in models}[models[0] if baseline is None else baseline]
+            except (KeyError, TypeError):
+                raise UnknownNameError("baseline", baseline, models) from None
+            pairs = [(name, base) for name in models if name != base]
     return _Families([(*pair, metric) for pair in pairs for metric in metrics], headline, chosen, options)
 
 
@@ -436,17 +433,12 @@ def _means(runs: Runs, jackknives: Grouped, metric: str) -> dict[str, float]:
     """The mean of each model over its cases and runs."""
     means = {}
     for name, tables in runs.items():
-        jackknifed = jackknives.get(name, {}).get(metric)
-        if jackknifed is not None:
-            means[name] = mean_jackknife(jackknifed).value
-            continue
-        values = []
-        for table in tables:
-            weights = np.ones(len(table.ids)) if table.weights is None else table.weights
-            column = np.asarray(table.columns[metric], dtype=np.float64) if metric in table.columns else None
-            present = None if column is None else ~np.isnan(column)
-            if column is not None and present is not None and weights[present].sum() > 0:
-                values.append(float(np.average(column[present], weights=weights[present])))
+        values = [run.value for run in jackknives.get(name, {}).get(metric, ())]
+        for table in tables if not values else ():
+            column = np.asarray(table.columns.get(metric, ()), dtype=np.float64)
+            kept = ~np.isnan(column)
+            sample = Sample.of(column[kept], None if table.weights is None else table.weights[kept])
+            values += [sample.mean] if sample.n else []
         means[name] = float(np.mean(values)) if values else math.nan
     return means
 
@@ -757,18 +749,6 @@ def _adjust_by_draws(triples: Sequence[Triple], p_values: Float, draws: _Draws) 
     # The draws may give a slightly smaller p than the chosen test; a correction must not lower p.
     at_least_raw: Float = np.maximum(adjusted, p_values)
     return at_least_raw
-
-
-def _model_pairs(names: Sequence[str], baseline: Any) -> list[tuple[str, str]]:
-    if len(names) < 2:
-        raise InputError(f"a comparison needs at least two models, got {list(names)}.")
-    try:
-        is_known = baseline in dict.fromkeys(names)
-    except TypeError:  # nothing that can be a name
-        is_known = False
-    if not is_known:
-        raise UnknownNameError("baseline", baseline, names)
-    return [(name, baseline) for name in names if name != baseline]
 
 
 def _metric_names(runs: Runs, metrics: Sequence[str] | None, jackknife_metrics: Sequence[str]) -> list[str]:

@@ -30,7 +30,7 @@ from recsys.stats.inference_results import (
     t_tail,
 )
 from recsys.stats.pairing import Sides, align
-from recsys.stats.resampling import collapse, has_spread, unit_keys
+from recsys.stats.resampling import has_spread
 from recsys.stats.samples import Sample, linearised
 from recsys.stats.variance_reduction import Adjustment
 
@@ -291,18 +291,13 @@ def compare_runs(
     if layout == "folds":
         means, baseline_means = [], []
         for a, b in pairs:
-            aligned = align({"a": a, "b": b}, [metric])
-            differences = aligned.differences("a", "b", metric)
-            if np.isnan(differences).all():
+            fold = align({"a": a, "b": b}, [metric]).pair(("a", "b", metric))
+            if not fold.n_cases:
                 raise InputError(
                     f"a run of the two sides has no case in common on {metric!r}.", column=metric
                 )
-            values = np.where(np.isnan(differences), np.nan, aligned.tables["b"][metric])
-            sides = np.stack([differences, values])
-            fold = collapse(sides, keys=unit_keys(aligned.ids), weights=aligned.weights)
-            mean, baseline_mean = fold.estimates().tolist()
-            means.append(mean)
-            baseline_means.append(baseline_mean)
+            means.append(fold.sample.mean)
+            baseline_means.append(fold.side_estimates().second)
         ids = [a.ids for a, _ in pairs]
         return folds_of_users(means, baseline_means, ids, test_over_train, confidence)
     tables = {
