@@ -168,10 +168,10 @@ class _Columns:
 
     def _extreme(self, bound: _BoundRequest, reading: Reading) -> tuple[Any, Float]:
         """Return the same of the best (worst) order of equal scores, case by case."""
-        from recsys.metrics import tie_orders
+        from recsys.metrics import best_and_worst_order
 
-        orders = tie_orders.orders(reading, bound.request, bound.rules)
-        choose = tie_orders.choice(bound.request, bound.rules)
+        orders = best_and_worst_order.orders(reading, bound.request, bound.rules)
+        choose = best_and_worst_order.choice(bound.request, bound.rules)
         values, column = self._measure(bound, next(orders))
         for ordered in orders:
             column = choose(column, self._measure(bound, ordered)[1])
@@ -264,7 +264,7 @@ def _exposures(
                 weight, _, repeats = key[1].split("/")[:3]
                 rules = replace(rules, duplicates=repeats)
                 if rules.ties in _ORDERS_OF_A_METRIC:
-                    from recsys.metrics.tie_orders import check_one_order
+                    from recsys.metrics.best_and_worst_order import check_one_order
 
                     check_one_order(
                         readings.under(rules),

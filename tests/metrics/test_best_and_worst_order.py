@@ -12,8 +12,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import recsys
+from oracles.best_and_worst_order import lowest_and_highest, n_orders
 from oracles.ranking import parameters_to_try
-from oracles.tie_orders import lowest_and_highest, n_orders
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError
 from recsys.metrics import metric as register
