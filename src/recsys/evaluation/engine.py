@@ -18,7 +18,6 @@ from recsys.conventions.decisions import Conventions
 from recsys.errors import (
     ConventionError,
     DuplicateError,
-    Fix,
     InputError,
     MergeError,
     NoRowsError,
@@ -37,6 +36,7 @@ from recsys.evaluation.exposure import (
     resolve_catalogue,
     union_catalogues,
 )
+from recsys.evaluation.who_counts import apply_case_rules
 from recsys.kernels.exact_sums import exact_mean, exact_sum
 from recsys.metrics import Metric, Terms
 from recsys.metrics.attributes import ItemFacts
@@ -164,7 +164,9 @@ class _Columns:
         """Return what the metric's function returns, and its column under the rules for cases."""
         values = bound.request.metric.body(reading, bound.request.k, bound.rules, **bound.params)
         column = values.value if isinstance(values, Terms) else np.asarray(values)
-        return values, apply_case_rules(bound.request, bound.rules, column, reading, self._judged)
+        column = apply_case_rules(bound.request, bound.rules, column, reading, self._judged)
+        repeats = bound.rules.duplicates == "all"
+        return values, _check_range(bound.request, column, self._judged, repeats=repeats)
 
     def _extreme(self, bound: _BoundRequest, reading: Reading) -> tuple[Any, Float]:
         """Return the same of the best (worst) order of equal scores, case by case."""
@@ -176,42 +178,6 @@ class _Columns:
         for ordered in orders:
             column = choose(column, self._measure(bound, ordered)[1])
         return values, column
-
-
-def value_without_truth(metric: Metric, no_truth: str) -> float:
-    """Return the value of a case without relevant items; a metric that has no worst value leaves it out."""
-    has_worst = metric.empty is None or not math.isnan(metric.empty)
-    counts = no_truth in ("zero", "unjudged") and has_worst
-    return 0.0 if counts else math.nan
-
-
-def apply_case_rules(
-    request: Request, rules: Conventions, values: Float, reading: Reading, judged: RankedTruth
-) -> Float:
-    """Return the column with the rules for cases without truth or list applied, and its range checked."""
-    metric = request.metric
-    no_truth, no_list = reading.without_truth(metric.population), reading.without_list
-    for mask, rule, what in (
-        (no_truth, "no_truth", "relevant items"),
-        (reading.given_no_list, "no_list", "recommendations"),
-    ):
-        if mask is not None and getattr(rules, rule) == "error":
-            raise InputError(
-                f"user {judged.cases.name(np.argmax(mask))!r} has no {what} ({int(mask.sum())} such users).",
-                hint=Phrase("Drop them, or use {}.", Fix(rule, "skip")),
-            )
-    out = values
-    if no_list is not None and metric.empty is not None:
-        out = np.where(no_list, metric.empty, out)
-    if no_truth is not None:
-        out = np.where(no_truth, value_without_truth(metric, rules.no_truth), out)
-        if rules.no_truth == "unjudged":
-            out = np.where(reading.hits.n_judged == 0, math.nan, out)
-    if reading.given_no_list is not None and rules.no_list == "skip":
-        out = np.where(reading.given_no_list, math.nan, out)
-    if judged.restricted and metric.population == "listed" and not metric.zero_of_none:
-        out = np.where(reading.n_shown(request.k) == 0, math.nan, out)
-    return _check_range(request, out, judged, repeats=rules.duplicates == "all")
 
 
 def _check_range(request: Request, values: Float, judged: RankedTruth, *, repeats: bool) -> Float:

@@ -22,7 +22,7 @@ from recsys.evaluation.run import CommonInputs, EvaluationRun, with_highest_grad
 from recsys.inputs.ids import ids_from_sequence, object_array
 from recsys.kernels import DictRanks, rank_dicts
 from recsys.metrics.registry import Request
-from recsys.ranks.ranked_truth import count_undecided
+from recsys.ranks.ties import count_undecided
 from recsys.records.arrays import Array, Context, Float, Hits, Ids, Int, cached_property
 
 if TYPE_CHECKING:

@@ -20,12 +20,10 @@ from recsys.display.tabled import Tabled
 from recsys.errors import InputError, MergeError, NoRowsError, NotDefinedError, Phrase, RecsysError
 from recsys.evaluation.engine import is_aggregated, merge, summarise
 from recsys.evaluation.exposure import catalogue_value, exposure_by_group, exposure_key
-from recsys.evaluation.footnotes import footnotes_of
 from recsys.metrics import lookup
 from recsys.metrics.ranges import Range, union_ranges
 from recsys.metrics.registry import METRICS, Request
 from recsys.records.arrays import Array, Exposure, Float, Partial, PerCase, cached_property
-from recsys.records.facts import note
 
 # What an evaluation only sometimes needs is imported by the method that needs it: a small call stays quick.
 if TYPE_CHECKING:
@@ -356,6 +354,7 @@ class Evaluation(Reported, Mapping[str, float]):
             rng: a seed or a numpy Generator.
         """
         from recsys.evaluation.uncertainty import Intervals, warn_if_stopped
+        from recsys.records.facts import note
         from recsys.stats.inference_results import warn_once
 
         names = [metrics] if isinstance(metrics, str) else metrics
@@ -690,6 +689,8 @@ class Evaluation(Reported, Mapping[str, float]):
         return self.notes.get("n_users")
 
     def _footnotes(self) -> list[object]:
+        from recsys.evaluation.footnotes import footnotes_of
+
         notes = footnotes_of(
             self.counts, self.conventions, self.notes, n_users=self.n_users, catalogue=self.partial.catalogue
         )

@@ -16,9 +16,10 @@ import numpy as np
 
 from recsys.conventions.decisions import AnyConventions, Conventions
 from recsys.errors import IdTypeError, InputError, NotDefinedError, UnknownNameError, came_as, verb
-from recsys.evaluation.engine import measure, summarise, value_without_truth
+from recsys.evaluation.engine import measure, summarise
 from recsys.evaluation.options import check_flag, check_n_items
 from recsys.evaluation.run import negative_pairs, pooled_pairs
+from recsys.evaluation.who_counts import value_without_truth
 from recsys.inputs import read_interactions, read_lists
 from recsys.metrics import Terms
 from recsys.metrics.readings import Reading

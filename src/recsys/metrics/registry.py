@@ -88,9 +88,9 @@ class Metric:
     aliases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
     ties: TieRule = "linear"
-    # How the best and the worst order of equal scores is found (best_and_worst_order.py). "relevance": hits worth most
-    # on top; "number": the same, and how many are in the first k places matters too; "items": by the value
-    # of each item as a list of its own; "set": only which items are in the first k places matters;
+    # How the best and the worst order of equal scores is found (best_and_worst_order.py). "relevance": hits
+    # worth most on top; "number": the same, and how many are in the first k places matters too; "items": by
+    # the value of each item as a list of its own; "set": only which items are in the first k places matters;
     # "unknown". A function (reading, k, conventions, best=, **params) gives a number per relevant hit, or per
     # list entry if the metric is about the items shown: the highest on top are best, and at the end worst.
     tie_order: str | Callable[..., Float | None] = "relevance"

@@ -16,6 +16,7 @@ import numpy as np
 from recsys import kernels
 from recsys.errors import DuplicateError, InputError, NotDefinedError, Phrase
 from recsys.inputs.ids import differing_ids_hint
+from recsys.ranks.ties import count_undecided, groups_of_ties, order_by_id, order_in_groups, rule_of_hits
 from recsys.records.arrays import (
     Array,
     Bool,
@@ -109,16 +110,7 @@ class MatchedTruth:
     @cached_property
     def groups(self) -> tuple[Int, Int] | None:
         """For each list entry, the start and the size of its group of equal scores; None without ties."""
-        if self.scores is None or len(self.scores) < 2:
-            return None
-        ties_previous = self.scores[1:] == self.scores[:-1]
-        borders = self.list_indptr[1:-1]
-        ties_previous[borders[(borders > 0) & (borders < len(self.scores))] - 1] = False
-        if not ties_previous.any():
-            return None
-        starts = np.flatnonzero(np.r_[True, ~ties_previous])
-        sizes = np.diff(np.r_[starts, len(self.scores)])
-        return np.repeat(starts, sizes), np.repeat(sizes, sizes)
+        return None if self.scores is None else groups_of_ties(self.scores, self.list_indptr)
 
     @cached_property
     def _truth_columns(self) -> dict[str, Any]:
@@ -133,7 +125,7 @@ class MatchedTruth:
 
         Best and worst are orders of one metric: like expected, they leave the ties in (`Hits.tied`).
         """
-        rule = "given" if self.groups is None else _rule_of_hits(ties)
+        rule = "given" if self.groups is None else rule_of_hits(ties)
         if rule not in self._hits_by_rule:
             self._hits_by_rule[rule] = self._find_hits(rule)
         if duplicates == "error" and self._repeats["n"]:
@@ -150,7 +142,7 @@ class MatchedTruth:
     def _find_hits(self, rule: str, *, refuse_repeats: bool = True) -> Hits:
         listed = self.listed
         if rule.startswith("by_id"):
-            listed = self._listed_by_id(descending=rule == "by_id_desc")
+            listed = order_by_id(listed, self.groups, descending=rule == "by_id_desc")
         matches = kernels.match_lists(
             self.list_indptr,
             listed,
@@ -172,7 +164,7 @@ class MatchedTruth:
             if refuse_repeats:
                 self._refuse_tied_repeats(matches, case, sizes)
             rank, tied = starts[matches.at] - self.list_indptr[case] + 1, sizes[matches.at]
-            order = _order_in_groups(case, rank, hit_items, grade)
+            order = order_in_groups(case, rank, hit_items, grade)
         by_rank = slice(None) if order is None else order
         n_listed = self.list_indptr[1:] - self.list_indptr[:-1]
         if self.ranks is not None:
@@ -210,22 +202,11 @@ class MatchedTruth:
                 hint=Phrase("Drop the repeats, or order ties with {ties='by_id'}."),
             )
 
-    def _listed_by_id(self, *, descending: bool) -> Codes:
-        """Return the list entries, those with equal scores ordered by id."""
-        if self.groups is None:
-            return self.listed
-        starts, sizes = self.groups
-        tied = np.flatnonzero(sizes > 1)
-        sign = -1 if descending else 1
-        order = np.lexsort((sign * self.listed[tied].astype(np.int64), starts[tied]))
-        listed = self.listed.copy()
-        listed[tied] = self.listed[tied[order]]
-        return listed
-
     def shown(self, ties: str) -> Shown:
         """Return the lists; equal scores are ordered by id if the rule for ties leaves their order open."""
-        keep_order = self.groups is None or ties == "given"
-        listed = self.listed if keep_order else self._listed_by_id(descending=ties == "by_id_desc")
+        listed = self.listed
+        if ties != "given":
+            listed = order_by_id(listed, self.groups, descending=ties == "by_id_desc")
         above: Int | None = None
         tied: Int | None = None
         if self.groups is not None and ties in ("best", "worst"):
@@ -406,7 +387,7 @@ class CountedTruth:
     def hits(self, ties: str, duplicates: str) -> Hits:
         """Hits under a rule for ties; `duplicates` has no effect, as a full ranking repeats nothing."""
         del duplicates
-        rule = "by_id" if not self.has_ties or ties == "given" else _rule_of_hits(ties)
+        rule = "by_id" if not self.has_ties or ties == "given" else rule_of_hits(ties)
         if rule in self._hits_by_rule:
             return self._hits_by_rule[rule]
         candidates = np.flatnonzero(self.above >= 0)
@@ -416,7 +397,7 @@ class CountedTruth:
         group_sizes: Int | None = None
         if rule == "expected":
             rank, group_sizes = above + 1, tied
-            order = _order_in_groups(case, rank, self.judged[candidates], grade)
+            order = order_in_groups(case, rank, self.judged[candidates], grade)
         else:
             ahead = self.ahead[candidates]
             n_before = tied - 1 - ahead if rule == "by_id_desc" else ahead
@@ -599,25 +580,3 @@ def truth_by_grade(ranked: RankedTruth) -> dict[str, Any]:
         "truth_grade": None if grades is None else grades[order],
         "truth_weight": None if weights is None else weights[ranked.judged][order],
     }
-
-
-def _rule_of_hits(ties: str) -> str:
-    """Return the rule that hits are found by: best and worst start from the ties that expected leaves."""
-    return "expected" if ties in ("best", "worst") else ties
-
-
-def _order_in_groups(case: Array, rank: Int, item: Array, grade: Float | None) -> Array:
-    """Order hits by case and rank, those with equal scores by grade, highest first, then by item."""
-    grades = np.ones(len(case)) if grade is None else grade
-    return np.lexsort((item, -grades, rank, case))
-
-
-def count_undecided(hits: Hits) -> tuple[int, int]:
-    """Count the judged items found, and those that share a score with an item of another grade."""
-    if hits.tied is None or len(hits.case) == 0:
-        return len(hits.case), 0
-    grade = np.ones(len(hits.case)) if hits.grade is None else hits.grade
-    starts, n_members = runs(hits.case, hits.rank)
-    low, high = np.minimum.reduceat(grade, starts), np.maximum.reduceat(grade, starts)
-    mixed = ((n_members < hits.tied[starts]) & (high > 0)) | (low != high)
-    return len(grade), int(n_members[mixed].sum())
