@@ -3,6 +3,14 @@
 They are functions of the sorted values, so a histogram gives the same number as the rows do. A percentile is
 the least value that this share of the cases does not exceed, always a value that some case has: of an even
 number of cases, the median is the lower of the two in the middle.
+
+The interval of a percentile at the level q runs from the j-th to the k-th of n ascending values, where j and
+k - 1 are the alpha / 2 and the 1 - alpha / 2 quantile of a binomial number of n trials of chance q (David and
+Nagaraja, Order Statistics, 7.1). A mean without a share g at either end has the standard error
+
+    s / ((1 - 2 g) sqrt(n))
+
+where s is that of the winsorised values, with n (1 - 2 g) - 1 degrees of freedom (Tukey and McLaughlin 1963).
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """Changes of level in a series of nightly values, distinguished from the noise of the nights.
 
-A series is searched by circular binary segmentation (Olshen and others): the best of all splits into before
-and after is sought, and in longer series also the best stretch of nights that differs from all others; what
-is found cuts the series, and the parts are searched again. A change has to pass two tests:
+A series is searched by circular binary segmentation (Olshen, Venkatraman, Lucito and Wigler 2004): the best
+of all splits into before and after is sought, and in longer series also the best stretch of nights that
+differs from all others; what is found cuts the series, and the parts are searched again. The best split of n
+nights is after that k-th with the greatest |mean after - mean before| sqrt(k (n - k) / n). A change has to
+pass two tests:
 
 - The same nights in random order rarely show as large a gap. This is exact for independent nights, whatever
   their distribution: heavy tails, or values that flip between two steps of a grid.

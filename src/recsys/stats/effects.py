@@ -3,6 +3,15 @@
 Intervals come from each case's influence on the effect, summed within clusters, so they are valid for the
 zero-inflated, skewed values of recommender metrics, where normal-theory formulas are not. Cases have the same
 weights as in the mean.
+
+With the influences u of n cases the variance of an effect is sum u^2 / (n (n - 1)) (the delta method). A case
+moves d = mean / s by
+
+    u = z - d (z^2 - 1) / 2 where z = (x - mean) / s
+
+Hedges (1981) multiplies d by gamma(df / 2) / (sqrt(df / 2) gamma((df - 1) / 2)). Cliff's delta (1993) is the
+mean sign of first - second over all pairs of cases, and the rank-biserial correlation (Kerby 2014) is
+(W+ - W-) / (W+ + W-) with Wilcoxon's rank sums.
 """
 
 from __future__ import annotations

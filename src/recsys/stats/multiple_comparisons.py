@@ -5,6 +5,15 @@ are monotone (a smaller p never gets a larger adjusted one), capped at 1 and in 
 to test) stays NaN and is not counted. Max-T (Westfall and Young) uses the dependence between the comparisons
 instead of assuming the worst, so it rejects more than Holm at the same error rate; it shares its draws with
 the other tests.
+
+Of the i-th of m ascending p-values, Holm (1979) takes the greatest (m - i + 1) p up to it, Hochberg (1988)
+the least from it on; Benjamini and Hochberg (1995) take the least m p / i from it on, and Benjamini and
+Yekutieli (2001) that times 1 + 1/2 + ... + 1/m. With the mean ranks R of k models over n units,
+
+    chi2 = 12 n / (k (k + 1)) sum (R - (k + 1) / 2)^2, F = (n - 1) chi2 / (n (k - 1) - chi2)
+
+are the statistics of Friedman, which is corrected for ties, and of Iman and Davenport (1980). Nemenyi's
+critical difference of ranks is q sqrt(k (k + 1) / (12 n)) with a quantile q of the studentised range.
 """
 
 from __future__ import annotations

@@ -7,6 +7,15 @@ One matrix of weights or signs is shared by every metric and model, so compariso
 counter-based and keyed by (seed, purpose, unit id), so neither the order of rows nor their split into shards
 or blocks changes them. The matrix never exists as a whole: blocks within a memory budget are generated and
 multiplied at once. (The multinomial scheme needs all units together, sorted.)
+
+The ends of a studentised interval are the estimate minus its error times the quantiles of the resampled
+deviations in their own errors. Those of a BCa interval (Efron 1987) are quantiles of the resampled estimates
+at the levels
+
+    Phi(b + (b + z) / (1 - a (b + z))) where a = sum r^3 / (6 (sum r^2)^1.5)
+
+over the residuals r of the units; z is the normal quantile of the tail, and b that of the share of resamples
+below the estimate.
 """
 
 from __future__ import annotations

@@ -229,9 +229,9 @@ class Sample:
     def df(self) -> float:
         """The degrees of freedom of the standard error: n - 1 where all units weigh the same.
 
-        Else those of Satterthwaite for units whose variance grows with their weight: the covariance matrix of
-        the influences has the odds w / (W - w) on its diagonal, and minus the product of two odds elsewhere;
-        this is the square of its trace over the trace of its square.
+        Else those of Satterthwaite (1946) for units whose variance grows with their weight: the covariance
+        matrix of the influences has the odds w / (W - w) on its diagonal, and minus the product of two odds
+        elsewhere; this is the square of its trace over the trace of its square.
         """
         if self.weights is None or not self.is_uneven:
             return self.n - 1.0

@@ -6,10 +6,20 @@ which is known exactly after the last of them. It is the betting method (Waudby-
 for any number of units and needs the range of the values: where a value may be of any size, a single unit
 that was not seen yet can move the mean anywhere, and nothing holds at all times. The error rate is divided
 among everything that is watched. NaN is a case that turned out not to be in the mean: it has no weight, and
-no bet is placed on it.
+no bet is placed on it. A mean m is ruled out once the capital of a bet has exceeded 2 / alpha, the product of
+
+    1 + stake (x - m)
+
+over the values so far, each with a stake that only knows those before it, or that of a bet on
+1 - x and 1 - m.
 
 For an online experiment the mSPRT allows looks at any time; a boundary spends the error rate over the planned
-looks and needs fewer units. Both rest on the normal approximation of the estimate.
+looks (Lan and DeMets 1983) and needs fewer units. Both rest on the normal approximation of the estimate. The
+mSPRT of a difference d of variance v, mixed over normal effects of variance t, has the p-value
+
+    sqrt((v + t) / v) exp(-t d^2 / (2 v (v + t)))
+
+or 1 if that is more (Johari, Koomen, Pekelis and Walsh 2017).
 """
 
 from __future__ import annotations

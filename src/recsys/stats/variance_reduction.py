@@ -4,7 +4,12 @@ Both are a regression of the values on covariates and strata, evaluated at their
 weighted mean of the values with weights `g` that do not depend on the values (generalised regression, or
 calibration, in survey sampling), and its error is that of the residuals times `g`. So each unit gets one
 value such that the mean of these values is the adjusted mean and s / sqrt(n) its error, and any test of a
-mean can use them.
+mean can use them. With known shares p of the strata, known means M of the covariates x and their slopes b,
+the adjusted mean of y is
+
+    sum p mean(y) + (M - sum p mean(x)) b
+
+over the means in each stratum (CUPED: Deng, Xu, Kohavi and Walker 2013; Särndal, Swensson and Wretman 1992).
 
 Two models that are compared see the same users, so covariates are always balanced between them. A covariate
 moves the estimate only if its population mean is known, from a table with more users than were evaluated or
