@@ -485,7 +485,7 @@ def test_what_cannot_be_trained_is_said_first(world, monkeypatch, arguments, wor
 def test_ease_that_does_not_fit_is_refused(world, monkeypatch, tmp_path):
     needed = TRAINABLE["ease"].memory(24)
     for free, code in ((needed - 1, 3), (needed, 0), (None, 0)):
-        monkeypatch.setattr("recsys.benching.bench.free_memory", lambda free=free: free)
+        monkeypatch.setattr("recsys.models.trainable.free_memory", lambda free=free: free)
         done = call("train", "ease", world / "train.csv", "-o", tmp_path / "m.npz", "-q")
         assert done.exit_code == code, done.output
         assert ("ease of 24 items takes 13.9KB" in done.stderr) == (code == 3)

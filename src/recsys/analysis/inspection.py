@@ -61,35 +61,28 @@ def inspect_user_recommendations(
     [['Oil', False, 'Soap'], ['Balm', True, '']]
     """
     if isinstance(model, Lists):
-        entries = _entries_of(model, u_id)
-        if entries is None:
+        at = _entries_of(model, u_id)
+        if at is None:
             raise _unknown_user(u_id, model.cases, "lists")
-        at = entries[:k]
-        frame = described_list(
-            model.items.values[model.codes[at]].tolist(),
-            products_df,
-            scores=None if model.scores is None else model.scores[at],
-            history=_items_of(history, u_id),
-            truth=_items_of(truth, u_id),
-            columns=columns,
-        )
-        frame.attrs["user"] = u_id
-        return frame
-    source, user, item_ids = _resolve_ids(model, mappings, u_id)
-    for name, rows in (("train", history), ("truth", truth)):
-        if isinstance(rows, Interactions):
-            source.check_ids(rows, name)
-    if not source.user_rows.numbered and user not in set(source.user_rows.ids.values.tolist()):
-        raise _unknown_user(user, source.user_rows.ids, "model")
-    history, truth = (_items_of(rows, user) for rows in (history, truth))
-    own_ids = source.item_rows.ids.values.tolist()  # what the source itself calls the items
-    own_id_of = dict(zip(item_ids, own_ids, strict=True))
-    past = [own_id_of[item] for item in history or () if item in own_id_of]
-    lists = recommend(source, k, users=[user], seen={user: past} if past and exclude_seen else None)
-    items = [item_ids[int(c)] for c in lists.codes.tolist()]
-    frame = described_list(
-        items, products_df, scores=lists.scores, history=history, truth=truth, columns=columns
-    )
+        user, lists, at = u_id, model, at[:k]
+        items = lists.items.values[lists.codes[at]].tolist()
+        history = _items_of(history, user)
+    else:
+        source, user, item_ids = _resolve_ids(model, mappings, u_id)
+        for name, rows in (("train", history), ("truth", truth)):
+            if isinstance(rows, Interactions):
+                source.check_ids(rows, name)
+        if not source.user_rows.numbered and user not in set(source.user_rows.ids.values.tolist()):
+            raise _unknown_user(user, source.user_rows.ids, "model")
+        own_ids = source.item_rows.ids.values.tolist()  # what the source itself calls the items
+        own_id_of = dict(zip(item_ids, own_ids, strict=True))
+        history = _items_of(history, user)
+        past = [own_id_of[item] for item in history or () if item in own_id_of]
+        lists = recommend(source, k, users=[user], seen={user: past} if past and exclude_seen else None)
+        items, at = [item_ids[int(c)] for c in lists.codes.tolist()], np.arange(len(lists.codes))
+    scores = None if lists.scores is None else lists.scores[at]
+    known = _items_of(truth, user)
+    frame = described_list(items, products_df, scores=scores, history=history, truth=known, columns=columns)
     frame.attrs["user"] = u_id
     return frame
 

@@ -11,7 +11,6 @@ import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Unpack
@@ -45,7 +44,7 @@ from recsys.evaluation.run import load_ranking
 from recsys.inputs.ids import ID_KINDS, IdKind
 from recsys.metrics.registry import Request, metric_set, set_requests
 from recsys.models.model_files import fingerprint
-from recsys.models.trainable import TRAINABLE, Trainable, tune
+from recsys.models.trainable import TRAINABLE, Trainable, free_memory, tune
 from recsys.ranks.ranked_truth import without_history
 from recsys.records.arrays import Interactions, Lists, cached_property
 from recsys.records.checks import check_choices, check_seed, is_number, is_whole
@@ -549,24 +548,6 @@ def _why_not(entry: Trainable, result: Bench) -> str | None:
         f"{n_items:,} items would take {needed / 1e9:.1f} GB, and half of the free memory is "
         f"{free / 2e9:.1f} GB."
     )
-
-
-def free_memory(group: Path = Path("/sys/fs/cgroup")) -> int | None:
-    """Return the bytes that this process may still take; None where the system does not tell.
-
-    `group` is the folder of the container's limits; pages of files that the system would hand back are free.
-    """
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
-    except (OSError, ValueError, StopIteration):
-        return None
-    with suppress(OSError, ValueError, StopIteration):
-        limit, used = (int((group / f"memory.{name}").read_text("ascii")) for name in ("max", "current"))
-        lines = (group / "memory.stat").read_text("ascii").splitlines()
-        used -= next(int(line.split()[1]) for line in lines if line.startswith("inactive_file "))
-        free = min(free, max(limit - used, 0))
-    return free
 
 
 def _warnings(result: Bench, *, given: bool, has_split: bool) -> list[Remark]:

@@ -18,11 +18,21 @@ from narwhals.exceptions import NarwhalsError
 
 from recsys.display.number_words import plural
 from recsys.display.text_tables import note_text
-from recsys.errors import ColumnError, FileError, IdTypeError, InputError, Phrase, SplitError, came_as
+from recsys.errors import (
+    ColumnError,
+    FileError,
+    IdTypeError,
+    InputError,
+    Phrase,
+    RecsysWarning,
+    SplitError,
+    came_as,
+    warn,
+)
 from recsys.evaluation.results import Evaluation
 from recsys.inputs import read_interactions, read_lists
 from recsys.inputs.files.formats import open_file
-from recsys.inputs.files.reader import read_table
+from recsys.inputs.files.reader import read_file, read_table
 from recsys.inputs.frames import as_frame, column_array, detect_columns, find_columns
 from recsys.inputs.ids import convert_ids
 from recsys.inputs.timestamps import Clock
@@ -348,13 +358,21 @@ def read_events(
         return table.assign(**{name: ratings})
 
 
-def read_rated(path: str, columns: Mapping[str, str] | None, **reading: Any) -> tuple[Interactions, int]:
-    """Return the interactions in a file without the rows that lack a rating, and how many these are."""
-    frame = as_frame(read_events(path, columns=columns, **reading))
-    roles = find_columns(list(frame.columns), tuple(_ROLES), columns, path)
-    table, name = FrameTable(frame, roles), roles.get("grade")
-    missing = np.zeros(len(table), dtype=bool) if name is None else _missing_ratings(table, name)
-    return read_interactions(table.take(~missing), columns=roles, table=path), int(missing.sum())
+def read_rated(path: str, columns: Mapping[str, str] | None, **reading: Any) -> Interactions:
+    """Return the interactions in a file, without the rows that lack a rating: a warning counts them."""
+    try:
+        return read_file(path, "truth", columns=columns, **reading)
+    except InputError:
+        if path == "-":
+            raise
+        frame = as_frame(read_events(path, columns=columns, **reading))
+        roles = find_columns(list(frame.columns), tuple(_ROLES), columns, path)
+        table, name = FrameTable(frame, roles), roles.get("grade")
+        missing = np.zeros(len(table), dtype=bool) if name is None else _missing_ratings(table, name)
+        if not missing.any():
+            raise
+    warn(RecsysWarning, f"left out: {plural(int(missing.sum()), 'row')} without a rating.")
+    return read_interactions(table.take(~missing), columns=roles, table=path)
 
 
 def _read_roles(

@@ -13,7 +13,7 @@ import click
 from recsys.cli import shared_options
 from recsys.cli.error_messages import is_quiet, note
 from recsys.cli.output import progress_bar, show
-from recsys.cli.shared_options import FOLDER, FileOptions, column_option, format_option
+from recsys.cli.shared_options import FOLDER, FileOptions, column_option, format_option, page_option
 from recsys.cli.verb_options import (
     CHANCE,
     COUNT,
@@ -21,7 +21,6 @@ from recsys.cli.verb_options import (
     METRICS,
     NEW_FILE,
     OUTPUT,
-    PAGE,
     Given,
     VerbCommand,
     argument,
@@ -93,9 +92,7 @@ class BenchCommand(VerbCommand):
         type=FOLDER,
     ),
     option("--split FOLDER", "Use the parts in this folder instead of FILE.", type=FOLDER),
-    option(
-        "-o, --output FILE", "The report.", OUTPUT, type=PAGE, default=Path("recsys-report", "bench.html")
-    ),
+    page_option("bench.html", "The report."),
     option("--save-to FOLDER", "Add the results here, for compare, gate and board.", OUTPUT, type=FOLDER),
     option("--no-report", "Write no report."),
     option("--title TEXT", "The report's heading.", OUTPUT),
@@ -164,7 +161,7 @@ def bench_command(given: Given) -> None:
 
 def _columns(given: Given) -> dict[str, str | None] | None:
     """The columns that were named; None for times or ratings that are not to be read."""
-    named: dict[str, str | None] = {**given.gather(FileOptions).interaction_columns()}
+    named: dict[str, str | None] = {**given.gather(FileOptions).columns("truth")}
     unread = [role for role in ("time", "grade") if (named.get(role) or "").lower() == "none"]
     return {**named, **dict.fromkeys(unread)} or None
 

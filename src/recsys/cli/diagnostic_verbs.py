@@ -12,7 +12,17 @@ from recsys.cli import shared_options
 from recsys.cli.error_messages import FAILED, note
 from recsys.cli.output import Listing, print_csv, show
 from recsys.cli.shared_options import FileOptions
-from recsys.cli.verb_options import COUNT, INPUT, METRICS, OUTPUT, Given, argument, command, option
+from recsys.cli.verb_options import (
+    COUNT,
+    INPUT,
+    METRICS,
+    OUTPUT,
+    Given,
+    argument,
+    assignments,
+    command,
+    option,
+)
 
 
 @command(
@@ -52,15 +62,7 @@ def audit_command(given: Given) -> None:
     """
     from recsys import audit
 
-    files = given.gather(FileOptions)
-    path_of: dict[str, str] = {}
-    for text in given.model:
-        name, sign, path = text.partition("=")
-        if not (name and sign and path):
-            raise click.UsageError(f"--model {text} is not NAME=FILE.")
-        if name in path_of:
-            raise click.UsageError(f"--model {name} is given twice: give each model a name of its own.")
-        path_of[name] = path
+    files, path_of = given.gather(FileOptions), assignments("--model", given.model, "NAME=FILE")
     report = audit(
         files.read(given.train, "truth"),
         files.read(given.test, "truth"),

@@ -10,15 +10,15 @@ import click
 from recsys.cli import shared_options
 from recsys.cli.error_messages import note
 from recsys.cli.output import show
-from recsys.cli.shared_options import FILE, FOLDER
-from recsys.cli.verb_options import OUTPUT, PAGE, Given, argument, command, option
+from recsys.cli.shared_options import FILE, FOLDER, page_option
+from recsys.cli.verb_options import OUTPUT, Given, argument, command, option
 from recsys.errors import wording
 
 
 @command(
     "demo",
     shared_options.seed_option,
-    option("-o, --output FILE", "The report.", OUTPUT, type=PAGE, default=Path("recsys-report", "demo.html")),
+    page_option("demo.html", "The report."),
     option("--no-report", "Only the table."),
     shared_options.quiet_option,
 )

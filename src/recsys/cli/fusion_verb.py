@@ -11,7 +11,18 @@ from recsys.cli import shared_options
 from recsys.cli.error_messages import note
 from recsys.cli.output import print_csv
 from recsys.cli.shared_options import FileOptions
-from recsys.cli.verb_options import COUNT, INPUT, METRICS, NEW_FILE, OUTPUT, Given, argument, command, option
+from recsys.cli.verb_options import (
+    COUNT,
+    INPUT,
+    METRICS,
+    NEW_FILE,
+    OUTPUT,
+    Given,
+    argument,
+    assignments,
+    command,
+    option,
+)
 
 
 @command(
@@ -142,16 +153,14 @@ def _read_runs(given: Given, files: FileOptions) -> list[Any]:
 
 def _parameters(weights: str | None, settings: tuple[str, ...]) -> dict[str, Any]:
     """What --weights and --param say."""
+    texts = assignments("--param", settings, "NAME=NUMBER")
     found: dict[str, Any] = {}
     try:
         if weights is not None:
             found["weights"] = [float(weight) for weight in weights.split(",")]
-        for setting in settings:
-            name, _, number = setting.partition("=")
-            found[name.strip()] = float(number) if "." in number or "e" in number.lower() else int(number)
-    except ValueError:
-        given = weights if weights is not None and not found else ", ".join(settings)
-        raise click.UsageError(
-            f"{given!r}: expected numbers, as in --weights 0.7,0.3 --param k=60."
-        ) from None
+        for name, number in texts.items():
+            found[name] = float(number) if "." in number or "e" in number.lower() else int(number)
+    except ValueError as error:
+        text = "expected numbers, as in --weights 0.7,0.3 --param k=60"
+        raise click.UsageError(f"{text} ({error}).") from None
     return found

@@ -13,7 +13,7 @@ import click
 from recsys.cli import shared_options
 from recsys.cli.error_messages import FAILED, note
 from recsys.cli.output import show
-from recsys.cli.shared_options import FOLDER, FileOptions
+from recsys.cli.shared_options import FOLDER, FileOptions, page_option
 from recsys.cli.verb_options import (
     CHANCE,
     COUNT,
@@ -22,7 +22,6 @@ from recsys.cli.verb_options import (
     METRICS,
     NEW_FILE,
     OUTPUT,
-    PAGE,
     POSITIVE,
     Given,
     argument,
@@ -156,13 +155,7 @@ def history_command(given: Given) -> None:
 @command(
     "report",
     argument("paths", "RESULT…", nargs=-1, required=True),
-    option(
-        "-o, --output FILE",
-        "Where to write it.",
-        OUTPUT,
-        type=PAGE,
-        default=Path("recsys-report", "report.html"),
-    ),
+    page_option("report.html", "Where to write it."),
     shared_options.decision_options,
     option("--title TEXT", "The page's heading.", OUTPUT),
     shared_options.name_option,
@@ -225,7 +218,7 @@ def _read_audit(path: str) -> Any:
 @command(
     "board",
     argument("places", "FOLDER…", nargs=-1, default=("results",)),
-    option("-o, --output FILE", "Where to write it.", type=PAGE, default=Path("recsys-report", "board.html")),
+    page_option("board.html", "Where to write it.", "Options"),
     option("--title TEXT", "The page's heading."),
     option("--watch", "Write it again as results arrive, until Ctrl-C."),
     option("--refresh SECONDS", "Let the opened page read its file again this often.", type=POSITIVE),

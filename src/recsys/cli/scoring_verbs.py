@@ -133,8 +133,11 @@ def _memory_options(given: Given, files: FileOptions) -> dict[str, Any]:
     ):
         if is_given:
             raise click.UsageError(f"{name} does not go with --memory: {instead}.")
-    places = {"per_user": given.per_user_to, "checkpoint": given.checkpoint}
-    return {"memory": given.memory, **places, "ids": files.ids, "columns": files.columns_by_table()}
+    of_truth = files.columns("truth")
+    return {
+        "memory": given.memory, "per_user": given.per_user_to, "checkpoint": given.checkpoint,
+        "ids": files.ids, "columns": {"lists": files.columns("lists"), "truth": of_truth, "seen": of_truth},
+    }  # fmt: skip
 
 
 def _read_ranked(given: Given, files: FileOptions, *, unread: bool) -> tuple[Any, FileOptions]:
@@ -210,7 +213,9 @@ def ratings_command(given: Given) -> None:
     from recsys.inputs.files.reader import read_table
 
     columns = {role: name for role, name in given.pick("user", "actual", "prediction").items() if name}
-    table, _ = read_table(given.file, encoding=given.encoding, text=True)
+    # Only users are ids here; all other cells stay as they are, and evaluate_ratings reads them.
+    roles: Any = dict.fromkeys(("item", "grade", "time")) | ({"user": given.user} if given.user else {})
+    table, _ = read_table(given.file, columns=roles, ids="str", encoding=given.encoding)
     result = evaluate_ratings(
         table,
         metrics=",".join(given.metrics) or None,

@@ -24,9 +24,11 @@ from recsys.cli.verb_options import (
     INPUT,
     METRICS,
     OUTPUT,
+    PAGE,
     SEED,
     Given,
     Option,
+    assignments,
     keyword,
     option,
 )  # fmt: skip
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
+_SETTING = "DECISION=VALUE, such as --set ties=expected"
 _NUMERIC_DECISIONS = ("relevant_from", "max_grade")
 _NOTE_WORDS = {
     "comments": "comment lines skipped",
@@ -71,10 +74,8 @@ class FileOptions:
             return None
         from recsys.inputs.files import read_file
 
-        columns = self.list_columns() if kind == "lists" else self.interaction_columns()
-        data = read_file(
-            path, kind, columns=columns or None, format=self.form, ids=self.ids, encoding=self.encoding
-        )
+        reading: Any = {"format": self.form, "ids": self.ids, "encoding": self.encoding}
+        data = read_file(path, kind, columns=self.columns(kind) or None, **reading)
         for name, words in _NOTE_WORDS.items():
             if data.notes.get(name):
                 note(f"{path}: {words}: {data.notes[name]:,}")
@@ -92,26 +93,14 @@ class FileOptions:
             return train
         return given.seen if unread else self.read(given.seen, "truth")
 
-    def list_columns(self) -> dict[str, str]:
-        """The columns that were named of a file of lists."""
-        roles = {role: getattr(self, role) for role in ("user", "item", "score", "rank", "case")}
-        return {role: name for role, name in roles.items() if name is not None}
+    def columns(self, kind: Literal["lists", "truth"]) -> dict[str, str]:
+        """The columns that were named of a file of lists, or of interactions."""
+        from recsys.inputs.files.formats import ROLES
 
-    def columns_by_table(self) -> dict[str, dict[str, str]]:
-        """The columns that were named of each table, as `columns=` of the library takes them."""
-        of_truth = self.interaction_columns()
-        return {"lists": self.list_columns(), "truth": of_truth, "seen": of_truth}
-
-    def interaction_columns(self) -> dict[str, str]:
-        """The columns that were named of a file of interactions."""
-        columns = {
-            "user": self.user if self.truth_user is None else self.truth_user,
-            "item": self.item if self.truth_item is None else self.truth_item,
-            "grade": self.grade,
-            "time": self.time,
-            "case": self.case,
-        }
-        return {role: name for role, name in columns.items() if name is not None}
+        named = {role: getattr(self, role) for role in ROLES[kind]}
+        if kind == "truth":
+            named |= {"user": self.truth_user or self.user, "item": self.truth_item or self.item}
+        return {role: name for role, name in named.items() if name is not None}
 
     def read_ranked(self, path: str, *, user_ids: str | None = None, item_ids: str | None = None) -> Any:
         """Lists of recommendations, or the model that `recsys train` kept in the file."""
@@ -171,10 +160,7 @@ def requests_of(given: Given) -> list[Request]:
 def conventions_of(given: Given, name: str | None = None) -> Conventions:
     """The preset of --conventions, or that of a name, with the decisions of --set."""
     decisions: dict[str, Any] = {}
-    for change in given.changes:
-        decision, sign, value = (part.strip() for part in change.partition("="))
-        if not sign or decision == "per_metric":
-            raise ConventionError(f"--set {change} is not decision=value.", hint="Write --set ties=expected.")
+    for decision, value in assignments("--set", given.changes, _SETTING).items():
         decisions[decision] = value
         if decision in _NUMERIC_DECISIONS:
             try:
@@ -292,6 +278,11 @@ request_options = (
 )
 metric_options = (*request_options, preset_option, changes_option)
 memory_options = (keyword("memory"), keyword("per_user", name="per_user_to"), keyword("checkpoint"))
+
+
+def page_option(name: str, text: str, section: str = OUTPUT) -> Option:
+    """The option of the page that a verb writes, by default in the folder recsys-report."""
+    return option("-o, --output FILE", text, section, type=PAGE, default=Path("recsys-report", name))
 
 
 def file_options_for(lists: str, truth: str) -> tuple[Option, ...]:

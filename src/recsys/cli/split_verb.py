@@ -171,7 +171,7 @@ def split_command(given: Given) -> None:
         raise click.UsageError(f"-o {given.output}: it is there already; name a new or empty folder.")
     if not given.output.absolute().parent.is_dir():
         raise click.UsageError(f"-o {given.output}: there is no folder {given.output.absolute().parent}.")
-    columns = given.gather(FileOptions).interaction_columns() or None
+    columns = given.gather(FileOptions).columns("truth") or None
     source = open_file(given.file)
     form = given.form or detect_format(source)
     reading: dict[str, Any] = {"columns": columns, "format": form, **given.pick("ids", "encoding")}

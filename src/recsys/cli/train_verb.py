@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -28,6 +28,7 @@ from recsys.cli.verb_options import (
     Target,
     VerbCommand,
     argument,
+    assignments,
     command,
     option,
 )
@@ -116,9 +117,6 @@ def _model_command(name: str, entry: Trainable) -> click.Command:
         files = given.gather(FileOptions)
         history = _read_history(files, given.file)
         catalogue = _read_catalogue(files, given.items, history)
-        if entry.memory is not None:
-            n_items = len(history.items if catalogue is None else catalogue)
-            _check_memory(name, n_items, entry.memory(n_items))
         began = clock.perf_counter()
         source = train_model(name, history, catalogue=catalogue, seed=given.seed, **chosen)
         seconds = round(clock.perf_counter() - began, 3)
@@ -133,10 +131,7 @@ def _read_settings(name: str, defaults: Mapping[str, Any], changes: tuple[str, .
     from recsys.errors import check_choice
 
     settings: dict[str, Any] = {}
-    for change in changes:
-        setting, sign, text = (part.strip() for part in change.partition("="))
-        if not sign:
-            raise click.UsageError(f"--set {change} is not SETTING=VALUE.")
+    for setting, text in assignments("--set", changes, "SETTING=VALUE").items():
         check_choice(f"setting of {name}", setting, defaults)
         default = defaults[setting]
         try:
@@ -148,7 +143,9 @@ def _read_settings(name: str, defaults: Mapping[str, Any], changes: tuple[str, .
                 settings[setting] = None if text.lower() == "none" else text
                 continue
             what = "a whole number" if isinstance(default, int) else "a number"
-            raise click.UsageError(f"--set {change}: {setting} is {what}, such as {default}.") from None
+            raise click.UsageError(
+                f"--set {setting}={text}: {setting} is {what}, such as {default}."
+            ) from None
     return settings
 
 
@@ -163,40 +160,15 @@ def _keep(
     note(f"{output}: {of}, trained in {about['seconds']:.1f} s")
 
 
-def _check_memory(name: str, n_items: int, needed: int) -> None:
-    """Refuse a model that does not fit into the memory, before the system ends the process."""
-    from recsys.benching.bench import free_memory
-    from recsys.errors import InputError
-    from recsys.inputs.byte_sizes import format_memory
-
-    free = free_memory()
-    if free is not None and needed > free:
-        raise InputError(
-            f"{name} of {n_items:,} items takes {format_memory(needed)}, and {format_memory(free)} are free.",
-            hint="Leave out rare items, or train item-knn, which needs far less.",
-        )
-
-
 def _read_history(files: FileOptions, path: str) -> Interactions:
     """The interactions of a file, but those without a rating; without a header user, item, rating, time."""
     from recsys.benching.bench_plan import read_rated
-    from recsys.display.number_words import plural
-    from recsys.errors import InputError, RecsysWarning, warn
     from recsys.inputs.files.ncf import has_no_header
 
     if files.form is None and path != "-" and Path(path).is_file() and has_no_header(path):
         files = replace(files, form="ratings")
-    try:
-        return cast("Interactions", files.read(path, "truth"))
-    except InputError:  # perhaps some rows have no rating, which `bench` leaves out
-        if path == "-":
-            raise
-        reading = {"ids": files.ids, "format": files.form, "encoding": files.encoding}
-        history, n_missing = read_rated(path, files.interaction_columns() or None, **reading)
-        if not n_missing:
-            raise
-    warn(RecsysWarning, f"left out: {plural(n_missing, 'row')} without a rating.")
-    return history
+    reading = {"ids": files.ids, "format": files.form, "encoding": files.encoding}
+    return read_rated(path, files.columns("truth") or None, **reading)
 
 
 def _read_catalogue(files: FileOptions, path: str | None, history: Interactions) -> list[Any] | None:

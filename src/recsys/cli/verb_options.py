@@ -67,7 +67,7 @@ class Target(click.Path):
     def check(self, path: Path, name: str, inputs: Iterable[str]) -> None:
         """Refuse a path that cannot be written, or that would overwrite one of the inputs."""
         if self.endings and path.suffix.lower() not in self.endings:
-            raise click.UsageError(f"{name} {path}: the name must end in {', '.join(self.endings)}.")
+            raise click.UsageError(f"{name} {path}: the name must end in {' or '.join(self.endings)}.")
         if not self.makes_folder and not path.parent.is_dir():
             raise click.UsageError(f"{name} {path}: there is no folder {path.parent}.")
         for place in map(Path, inputs):
@@ -143,6 +143,19 @@ def option(
     made = cls([*flags, *([name] if name else [])], help=help or None, **attributes)
     made.section = section
     return made
+
+
+def assignments(flag: str, texts: Iterable[str], form: str) -> dict[str, str]:
+    """{name: value} of an option that is typed in this form, such as NAME=FILE; each name once."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, _, value = (part.strip() for part in text.partition("="))
+        if not (name and value):
+            raise click.UsageError(f"{flag} {text} is not {form}.")
+        if name in found:
+            raise click.UsageError(f"{flag} {name} is given twice.")
+        found[name] = value
+    return found
 
 
 def argument(name: str, metavar: str = "", **attributes: Any) -> click.Argument:

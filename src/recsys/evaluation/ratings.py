@@ -110,10 +110,10 @@ def evaluate_ratings(
                 columns={role: ...},
             ),
         )
-    actual = finite_numbers(rows.grade, rows, "rating")
+    actual = finite_numbers(rows.grade, rows, "rating", "actual")
     predicted = finite_numbers(rows.score, rows, "prediction")
     if check_flag("clip", clip) or scale is not None:
-        hint = "Pass the lowest and highest rating: (1, 5)."
+        hint = Phrase("Pass the lowest and highest rating: {evaluate_ratings.scale=(1, 5)}.")
         if scale is None:
             raise InputError(
                 Phrase("{evaluate_ratings.clip=True} moves predictions to the border of a scale."),

@@ -198,14 +198,19 @@ def _merge_pairs(
     return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), None, None, matrix.data
 
 
-def finite_numbers(values: Array, rows: Rows, column: str) -> Float:
-    """Return a column of finite numbers, or raise an error that names the first row that is not."""
+def finite_numbers(values: Array, rows: Rows, column: str, role: str = "") -> Float:
+    """Return a column of finite numbers, or raise an error that names the first row that is not.
+
+    `role` is what `columns=` calls it, if not its own name.
+    """
     if values.dtype.kind not in "iufb":
         refusal = InputError(
             f"the {column} column holds {values.dtype} values that are not numbers.",
             table=rows.table,
             column=column,
-            hint=Phrase("Convert it to numbers, or name another column: {columns=}.", columns={column: ...}),
+            hint=Phrase(
+                "Convert it to numbers, or name another column: {columns=}.", columns={role or column: ...}
+            ),
         )
         if values.dtype.kind in "mMcV":  # NumPy would turn dates into numbers, missing ones too
             raise refusal

@@ -10,9 +10,11 @@ import inspect
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import wraps
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -124,11 +126,40 @@ def train_model(
     ['c', 'a']
     """
     from recsys.inputs import read_interactions
+    from recsys.inputs.byte_sizes import format_memory
 
     entry = TRAINABLE.find(name)
     for setting in settings:
         check_choice(f"setting of {name}", setting, entry.settings)
-    return entry.fit(read_interactions(history, table="history"), catalogue=catalogue, seed=seed, **settings)
+    known, free = read_interactions(history, table="history"), free_memory()
+    if entry.memory is not None and free is not None:
+        n_items = len(known.items if catalogue is None else catalogue)
+        needed = entry.memory(n_items)
+        if needed > free:  # the system would end the process
+            text = f"{name} of {n_items:,} items takes {format_memory(needed)}"
+            raise InputError(
+                f"{text}, and {format_memory(free)} are free.",
+                hint="Leave out rare items, or train item-knn, which needs far less.",
+            )
+    return entry.fit(known, catalogue=catalogue, seed=seed, **settings)
+
+
+def free_memory(group: Path = Path("/sys/fs/cgroup")) -> int | None:
+    """Return the bytes that this process may still take; None where the system does not tell.
+
+    `group` is the folder of the container's limits; pages of files that the system would hand back are free.
+    """
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, ValueError, StopIteration):
+        return None
+    with suppress(OSError, ValueError, StopIteration):
+        limit, used = (int((group / f"memory.{name}").read_text("ascii")) for name in ("max", "current"))
+        lines = (group / "memory.stat").read_text("ascii").splitlines()
+        used -= next(int(line.split()[1]) for line in lines if line.startswith("inactive_file "))
+        free = min(free, max(limit - used, 0))
+    return free
 
 
 class Trial(NamedTuple):
