@@ -105,7 +105,7 @@ def record(version: str) -> None:
 
 def beyond_memory(version: str, **storage: str) -> None:
     import recsys
-    from recsys.evaluation import out_of_core
+    from recsys.evaluation.in_pieces import out_of_core
 
     small = {
         "_BYTES_PER_ROW": 5_000_000,

@@ -41,6 +41,7 @@ REASONS = {
     "evaluation": "the room; recsys.cf.evaluation is the package the documents write",
     "comparison": "the room; recsys.cf.evaluation.comparison is written so in the documents",
     "__main__": "python -m recsys, and python -m recsys.cli as before",
+    "files": "what inputs reads, and what evaluation keeps; recsys.files is that of inputs",
     "registry": "what a metric is, and the list of them; the class of all such lists",
     "fusion": "the methods; recsys.compat.ranx has the module names of ranx",
     "statistical_tests": "recsys.cf.evaluation as the documents write it; recsys.compat.ranx as ranx does",

@@ -236,7 +236,7 @@ def in_batches(size: int, lists: Any, truth: Any, metrics: Any, **known: Any) ->
 def beyond_memory(folder: Path, lists: Any, truth: Any, **known: Any) -> Any:
     """Pieces of few users, so that there are many of them."""
     import recsys
-    from recsys.evaluation import out_of_core
+    from recsys.evaluation.in_pieces import out_of_core
 
     out_of_core._PIECE_USERS = 37  # noqa: SLF001
     path = folder / f"out-{time.monotonic_ns()}"

@@ -25,14 +25,14 @@ from recsys.cli.error_messages import OPTIONS, as_option
 from recsys.conventions.decisions import Conventions
 from recsys.display.words import NOTES
 from recsys.errors import Fix, InputError, Phrase, RecsysWarning, UnknownNameError, warn, worded
-from recsys.evaluation.result_files import pack, unpack
+from recsys.evaluation.files.result_files import pack, unpack
 from recsys.ranks.fusion import FUSIONS
 from recsys.splits import STRATEGIES
 from recsys.splits.job import DEFAULTS
 
 SOURCE = Path(recsys.__file__).parent
 # Where phrases are made of others, of files, and of the sentences of notes, which are looked up themselves.
-MADE = ("errors.py", "evaluation/result_files.py")
+MADE = ("errors.py", "evaluation/files/result_files.py")
 # Parameters that a call of Fix has in a variable, by file.
 CHOSEN: dict[str, tuple[str, ...]] = {
     "cli/split_verb.py": (
@@ -43,9 +43,9 @@ CHOSEN: dict[str, tuple[str, ...]] = {
     "comparison/compare.py": ("test", "interval"),
     "display/words.py": ("covariate_means", "interval", "margin", "no_worse_than", "stratum_shares", "test"),
     "conventions/decisions.py": ("relevant_from", "max_grade"),
-    "evaluation/checkpoints.py": ("per_user", "checkpoint"),
+    "evaluation/in_pieces/checkpoints.py": ("per_user", "checkpoint"),
     "evaluation/engine.py": ("no_truth", "no_list"),
-    "evaluation/result_files.py": (),
+    "evaluation/files/result_files.py": (),
     "evaluation/run.py": ("unknown_items", "seen_truth"),
     "inputs/timestamps.py": ("at", "validation_at", "start", "length", "step", "train", "gap"),
     "ranks/sources/source.py": ("train", "seen", "eligible", "exclude", "users"),

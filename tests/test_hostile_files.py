@@ -27,7 +27,7 @@ from recsys.cf.evaluation.loading import load_test_data
 from recsys.cli.app import VERBS
 from recsys.compat import ranx
 from recsys.errors import FileError
-from recsys.evaluation.pieces import PieceResult
+from recsys.evaluation.in_pieces.pieces import PieceResult
 from recsys.inputs.files import FORMATS
 from recsys.inputs.files.matrices import read_arrays
 from recsys.inputs.files.reader import read_table

@@ -24,9 +24,9 @@ from recsys.evaluation.candidates import Candidates as Candidates
 from recsys.evaluation.candidates import evaluate_candidates as evaluate_candidates
 from recsys.evaluation.evaluate import evaluate as evaluate
 from recsys.evaluation.evaluate import recommend as recommend
-from recsys.evaluation.evaluator import Evaluator as Evaluator
 from recsys.evaluation.fusion_tuning import FusionTuning as FusionTuning
 from recsys.evaluation.fusion_tuning import tune_fusion as tune_fusion
+from recsys.evaluation.in_pieces.evaluator import Evaluator as Evaluator
 from recsys.evaluation.ratings import evaluate_ratings as evaluate_ratings
 from recsys.evaluation.results import Evaluation as Evaluation
 from recsys.evaluation.results import load as load

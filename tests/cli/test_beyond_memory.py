@@ -10,7 +10,7 @@ import pytest
 
 import recsys
 from recsys.display import text_tables
-from recsys.evaluation import checkpoints, out_of_core
+from recsys.evaluation.in_pieces import checkpoints, out_of_core
 
 pytest.importorskip("duckdb")
 METRICS = ["recall@3", "ndcg@3", "coverage@3"]

@@ -11,7 +11,7 @@ import pytest
 import recsys
 from recsys.comparison.history import Night, ResultHistory, history, record
 from recsys.errors import FileError, InputError
-from recsys.evaluation.result_files import fingerprint
+from recsys.evaluation.files.result_files import fingerprint
 
 
 def night(share, seed, n=500):

@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 import recsys
 from recsys.conventions.decisions import Conventions
 from recsys.errors import FileError, IdTypeError, InputError, NoRowsError
-from recsys.evaluation import row_folders
 from recsys.evaluation.engine import merge, without_rows
-from recsys.evaluation.result_files import whole_document
+from recsys.evaluation.files import row_folders
+from recsys.evaluation.files.result_files import whole_document
+from recsys.evaluation.files.row_folders import RowFolder, RowWriter
 from recsys.evaluation.results import Evaluation
-from recsys.evaluation.row_folders import RowFolder, RowWriter
 from recsys.metrics.registry import Request
 from recsys.records.arrays import Partial, PerCase
 from recsys.stats import samples

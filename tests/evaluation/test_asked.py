@@ -13,8 +13,8 @@ import pytest
 import recsys
 from recsys.errors import FileError, InputError
 from recsys.evaluation.asked import Asked, Content, differences
-from recsys.evaluation.evaluator import Evaluator
-from recsys.evaluation.result_files import fingerprint
+from recsys.evaluation.files.result_files import fingerprint
+from recsys.evaluation.in_pieces.evaluator import Evaluator
 
 pytestmark = pytest.mark.filterwarnings("ignore::recsys.stats.inference_results.StatisticsWarning")
 RNG = np.random.default_rng(5)

@@ -21,7 +21,7 @@ def test_killed_at_any_point_and_resumed_it_comes_to_the_same(tmp_path, record_p
     large_tables(tmp_path, n_users)
     code = """
 import sys, numpy as np, pathlib, recsys
-from recsys.evaluation import out_of_core
+from recsys.evaluation.in_pieces import out_of_core
 folder, out, checkpoint, how = map(pathlib.Path, sys.argv[1:5])
 out_of_core._BYTES_PER_ROW, out_of_core._FEW_SCANS, out_of_core._PIECE_USERS = 1500, 1, 1000
 lists = str(folder / "lists.parquet")

@@ -195,7 +195,7 @@ def test_too_small_a_budget_is_an_error_that_says_how_much_is_needed():
 
 def test_memory_counts_what_the_evaluation_has_taken_and_not_what_the_process_held(monkeypatch):
     held = iter((50_000_000_000, 50_200_000_000, 50_200_000_000))
-    monkeypatch.setattr("recsys.evaluation.checkpoints.resident_bytes", lambda: next(held))
+    monkeypatch.setattr("recsys.evaluation.in_pieces.checkpoints.resident_bytes", lambda: next(held))
     scores = recsys.Scores(lambda _: None, n_users=10, n_items=10_000_000)
     match = r"memory='1GB' is too little: .* needs 1\.2GB on top of .* has taken 200MB of it already"
     with pytest.raises(InputError, match=match) as error:

@@ -31,7 +31,7 @@ def check_questions(session: Any, folder: Path) -> None:
     """Tables with the same rows, in any order, ask the same question, made twice; others ask another."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    from recsys.evaluation.evaluator import Evaluator
+    from recsys.evaluation.in_pieces.evaluator import Evaluator
     from recsys.spark.cluster_evaluation import ClusterEvaluation
     from recsys.spark.cluster_frames import UserFrame
 

@@ -37,8 +37,8 @@ from recsys.cli.shared_options import FileOptions
 from recsys.comparison.identify import probe_lines
 from recsys.comparison.implementations import read_answer, read_answers
 from recsys.compat import ranx
-from recsys.evaluation.checkpoints import PieceStore
-from recsys.evaluation.result_files import fingerprint
+from recsys.evaluation.files.result_files import fingerprint
+from recsys.evaluation.in_pieces.checkpoints import PieceStore
 from recsys.inputs.files import read_ncf_files
 from recsys.inputs.files.matrices import read_arrays
 from recsys.inputs.files.reader import read_table

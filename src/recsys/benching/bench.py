@@ -38,7 +38,7 @@ from recsys.display.number_words import plural
 from recsys.display.text_tables import note_text
 from recsys.errors import InputError, MissingExtraError, RecsysError, TieWarning, came_as, check_choice, hush
 from recsys.evaluation.evaluate import evaluate, recommend
-from recsys.evaluation.result_files import run_facts
+from recsys.evaluation.files.result_files import run_facts
 from recsys.evaluation.results import Evaluation, Reported
 from recsys.evaluation.run import load_ranking
 from recsys.inputs.ids import ID_KINDS, IdKind

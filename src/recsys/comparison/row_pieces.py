@@ -13,7 +13,7 @@ from recsys.records.arrays import PerCase
 from recsys.stats.pairing import Aligned, align
 
 if TYPE_CHECKING:
-    from recsys.evaluation.row_folders import Piece, RowFolder
+    from recsys.evaluation.files.row_folders import Piece, RowFolder
     from recsys.stats.intervals import Combination
 
 
@@ -45,7 +45,7 @@ class RowPieces:
     combinations: Mapping[str, Mapping[str, Combination]]
 
     def __call__(self, metrics: Sequence[str]) -> Iterable[tuple[Aligned, Aligned]]:
-        from recsys.evaluation.rows_in_step import rows_in_step
+        from recsys.evaluation.files.rows_in_step import rows_in_step
 
         return (self.align(found, metrics) for found in rows_in_step(self.folders, metrics))
 

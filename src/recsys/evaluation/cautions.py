@@ -940,7 +940,7 @@ def _count_truths(first: Sequence[Evaluation], second: Sequence[Evaluation]) -> 
     """
     folders: list[Any] = [getattr(e.per_case, "folder", None) for e in (*first, *second)]
     if len(folders) == 2 and None not in folders:
-        from recsys.evaluation.rows_in_step import rows_in_step
+        from recsys.evaluation.files.rows_in_step import rows_in_step
 
         counts = np.zeros(4, dtype=np.int64)
         for pieces in rows_in_step(dict(zip(("first", "second"), folders, strict=True)), ()):

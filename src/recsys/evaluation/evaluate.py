@@ -105,7 +105,7 @@ def evaluate(
             if dicts is not None:
                 return dicts.evaluate(rules, stop_when)
         return inputs.run_of(lists, truth).evaluate(rules, stop_when)
-    from recsys.evaluation.out_of_core import evaluate_beyond_memory
+    from recsys.evaluation.in_pieces.out_of_core import evaluate_beyond_memory
 
     if stop_when is not None:
         raise InputError("stop_when= draws from all users at once, and memory= takes them in order.")

@@ -11,8 +11,8 @@ import numpy as np
 from recsys.conventions.decisions import AnyConventions, Conventions, relevant
 from recsys.display.number_words import plural
 from recsys.errors import InputError, TieWarning, TunedOnItselfWarning, came_as, hush, verb, warn
-from recsys.evaluation.digests import digest
 from recsys.evaluation.evaluate import evaluate
+from recsys.evaluation.files.digests import digest
 from recsys.evaluation.run import columns_for, load_interactions
 from recsys.metrics.registry import Request
 from recsys.ranks import fusion

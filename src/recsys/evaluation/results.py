@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from recsys.display.cells import Columns
     from recsys.evaluation.asked import Asked
     from recsys.evaluation.bounds import Bounds
+    from recsys.evaluation.files.result_files import MissingRows
     from recsys.evaluation.groups import Gap
-    from recsys.evaluation.result_files import MissingRows
     from recsys.evaluation.uncertainty import Intervals
     from recsys.records.facts import Caution
     from recsys.report.methods import Methods, MethodsFacts
@@ -550,7 +550,7 @@ class Evaluation(Reported, Mapping[str, float]):
 
     def to_json(self, *, indent: int | None = 2) -> str:
         """Return a document with a reproducible, hashed `result` and a `run` part with versions."""
-        from recsys.evaluation.result_files import document_of
+        from recsys.evaluation.files.result_files import document_of
 
         return json.dumps(document_of(self), indent=indent, ensure_ascii=False)
 
@@ -563,7 +563,7 @@ class Evaluation(Reported, Mapping[str, float]):
             name: the name of the model in comparisons and histories; the file's name by default.
             facts: further facts about the run, such as commit="1f3a".
         """
-        from recsys.evaluation.result_files import write_result
+        from recsys.evaluation.files.result_files import write_result
 
         model_name = Path(path).stem if name is None else name
         write_result(path, self, groups=self._by or {}, run={"name": model_name, **facts})
@@ -718,7 +718,7 @@ class Evaluation(Reported, Mapping[str, float]):
         same = same and self.aggregate == other.aggregate
         mine, theirs = self.partial.per_case, other.partial.per_case
         if mine is None or theirs is None:
-            from recsys.evaluation.result_files import document_of
+            from recsys.evaluation.files.result_files import document_of
 
             return same and document_of(self)["sha256"] == document_of(other)["sha256"]
         return (
@@ -747,6 +747,6 @@ def load(path: str | os.PathLike[str]) -> Evaluation:
     >>> recsys.load(path).name, dict(recsys.load(path))
     ('als', {'mrr': 0.5})
     """
-    from recsys.evaluation.result_files import read_result
+    from recsys.evaluation.files.result_files import read_result
 
     return read_result(path, Evaluation)

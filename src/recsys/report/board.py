@@ -25,7 +25,7 @@ from recsys.display.cells import format_cell
 from recsys.display.number_words import plural
 from recsys.errors import InputError, RecsysError, came_as
 from recsys.evaluation.asked import Asked
-from recsys.evaluation.result_files import document_of, fingerprint
+from recsys.evaluation.files.result_files import document_of, fingerprint
 from recsys.evaluation.results import Evaluation, load
 from recsys.inputs.files import write_text
 from recsys.metrics.registry import Metric

@@ -21,8 +21,8 @@ from recsys.display.cells import printable
 from recsys.display.markup import latex_text, markdown_text
 from recsys.display.number_words import plural
 from recsys.errors import FileError, InputError, NoRowsError, came_as
+from recsys.evaluation.files.result_files import document_of, run_facts
 from recsys.evaluation.footnotes import footnotes_of
-from recsys.evaluation.result_files import document_of, run_facts
 from recsys.evaluation.results import Evaluation, Reported
 from recsys.evaluation.uncertainty import Intervals
 from recsys.inputs.files import write_text

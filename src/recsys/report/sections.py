@@ -16,8 +16,8 @@ from recsys.conventions.decisions import Conventions, describe
 from recsys.display.number_words import plural
 from recsys.display.words import merged
 from recsys.errors import MissingExtraError
+from recsys.evaluation.files.result_files import run_facts
 from recsys.evaluation.footnotes import footnotes_of
-from recsys.evaluation.result_files import run_facts
 from recsys.records.arrays import Ids, count_entries
 from recsys.records.registry import Registry
 from recsys.report import charts, example_users, section_numbers

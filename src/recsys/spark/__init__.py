@@ -16,7 +16,7 @@ from recsys.comparison.compare import Comparison, Evaluations, compare_results
 from recsys.comparison.compare_keywords import CompareOptions
 from recsys.errors import InputError
 from recsys.evaluation.evaluate_keywords import CONTEXT, BatchKeywords
-from recsys.evaluation.evaluator import Evaluator
+from recsys.evaluation.in_pieces.evaluator import Evaluator
 from recsys.evaluation.results import Evaluation
 from recsys.metrics.registry import Metrics
 from recsys.records.keywords import takes

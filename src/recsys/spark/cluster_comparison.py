@@ -14,8 +14,8 @@ import numpy as np
 
 from recsys.comparison.row_pieces import RowPieces
 from recsys.errors import InputError
-from recsys.evaluation.result_files import pack, unpack
-from recsys.evaluation.row_folders import Piece
+from recsys.evaluation.files.result_files import pack, unpack
+from recsys.evaluation.files.row_folders import Piece
 from recsys.records.arrays import PerCase
 from recsys.spark.cluster_evaluation import clear_errors
 from recsys.stats.pair_pieces import MissingIds, PairsOfPieces, Pieces, Triple

@@ -28,8 +28,9 @@ from recsys.errors import (
 from recsys.evaluation.asked import ALL
 from recsys.evaluation.engine import warn_of_ties
 from recsys.evaluation.evaluate_keywords import CONTEXT
-from recsys.evaluation.evaluator import Evaluator
-from recsys.evaluation.pieces import (
+from recsys.evaluation.files.row_folders import RowFolder, RowWriter, WrittenPiece
+from recsys.evaluation.in_pieces.evaluator import Evaluator
+from recsys.evaluation.in_pieces.pieces import (
     PieceResult,
     check_on_lists,
     join_pieces,
@@ -38,7 +39,6 @@ from recsys.evaluation.pieces import (
     written_result,
 )
 from recsys.evaluation.results import Evaluation, load
-from recsys.evaluation.row_folders import RowFolder, RowWriter, WrittenPiece
 from recsys.evaluation.run import highest_of, with_highest_grade
 from recsys.inputs.frames import column_notes, table_without_rows
 from recsys.metrics.registry import largest_k

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from recsys.evaluation.exposure import N_GROUPS
-from recsys.evaluation.result_files import pack
+from recsys.evaluation.files.result_files import pack
 from recsys.records.arrays import Array, Catalogue, Exposure, Ids, Partial
 
 # A number for what was shown, and per row: the group of users, the item and how much of it.

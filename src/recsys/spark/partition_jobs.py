@@ -14,9 +14,9 @@ import numpy as np
 
 from recsys import __version__, errors
 from recsys.errors import FileError, RecsysError, RecsysWarning
-from recsys.evaluation.evaluator import Evaluator
-from recsys.evaluation.pieces import PieceResult, name_row
-from recsys.evaluation.row_folders import write_piece
+from recsys.evaluation.files.row_folders import write_piece
+from recsys.evaluation.in_pieces.evaluator import Evaluator
+from recsys.evaluation.in_pieces.pieces import PieceResult, name_row
 from recsys.inputs import read_interactions
 from recsys.ranks.sources import Factors, RankingOptions
 from recsys.spark.cluster_frames import split_rows

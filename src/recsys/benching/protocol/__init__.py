@@ -35,7 +35,7 @@ from recsys.errors import (
     UnknownNameError,
 )
 from recsys.evaluation.evaluate import evaluate
-from recsys.evaluation.result_files import run_facts
+from recsys.evaluation.files.result_files import run_facts
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.run import load_ranking
 from recsys.inputs.files import read_file

@@ -26,7 +26,7 @@ from recsys.cf.evaluation.translation import TIMES, cutoff_list, direction, good
 from recsys.display.exports import csv_text
 from recsys.display.markup import latex_table, markdown_table
 from recsys.errors import FileError, InputError, UnknownNameError
-from recsys.evaluation.result_files import run_facts
+from recsys.evaluation.files.result_files import run_facts
 from recsys.inputs.files import write_text
 from recsys.records.arrays import PerCase
 from recsys.records.json_values import json_value

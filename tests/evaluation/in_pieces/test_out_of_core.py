@@ -33,9 +33,9 @@ from recsys.errors import (
     NotDefinedError,
     RecsysError,
 )
-from recsys.evaluation import checkpoints, out_of_core
-from recsys.evaluation.checkpoints import Storage
-from recsys.evaluation.digests import digest
+from recsys.evaluation.files.digests import digest
+from recsys.evaluation.in_pieces import checkpoints, out_of_core
+from recsys.evaluation.in_pieces.checkpoints import Storage
 from recsys.metrics.registry import METRICS
 from worlds.lists import World, known_of
 from worlds.processes import large_tables, run_python
@@ -941,7 +941,7 @@ def test_two_processes_do_not_share_a_checkpoint(tmp_path, pieces_of):
 def test_digests_tell_values_apart_and_are_the_same_in_every_process():
     code = """
 import numpy as np, pandas as pd, polars as pl, scipy.sparse as sp, recsys, json, sys
-from recsys.evaluation.digests import digest
+from recsys.evaluation.files.digests import digest
 from recsys.ranks.sources import RankingOptions
 from recsys.inputs import read_lists
 rng = np.random.default_rng(0)
@@ -1048,7 +1048,7 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path):
     lists, truth = written(tmp_path / "data")
     code = """
 import sys, time, tempfile, recsys
-from recsys.evaluation import checkpoints, out_of_core
+from recsys.evaluation.in_pieces import checkpoints, out_of_core
 tempfile.tempdir = sys.argv[4]
 out_of_core._BYTES_PER_ROW, out_of_core._FEW_SCANS = 10**7, 1
 add = checkpoints.PieceStore.add

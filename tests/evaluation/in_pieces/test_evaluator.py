@@ -69,7 +69,7 @@ def context_of(world: World) -> dict[str, Any]:
 
 def test_every_keyword_of_evaluate_that_a_batch_can_have_is_taken():
     from recsys.evaluation.evaluate_keywords import BatchKeywords, EvaluateKeywords
-    from recsys.evaluation.evaluator import _REFUSED
+    from recsys.evaluation.in_pieces.evaluator import _REFUSED
 
     assert {*BatchKeywords.__annotations__, *_REFUSED} == set(EvaluateKeywords.__annotations__)
 

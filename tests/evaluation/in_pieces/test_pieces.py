@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import recsys
 from recsys.conventions.decisions import Conventions
 from recsys.errors import NotDefinedError
-from recsys.evaluation.pieces import check_on_lists, why_not_on_lists
+from recsys.evaluation.in_pieces.pieces import check_on_lists, why_not_on_lists
 from recsys.metrics.registry import METRICS, parse_all
 from worlds.lists import World, known_of
 

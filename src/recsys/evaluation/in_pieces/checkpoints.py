@@ -22,11 +22,11 @@ from typing import Any, Self
 import recsys
 from recsys.conventions.decisions import Conventions
 from recsys.errors import FileError, Fix, InputError, Phrase
-from recsys.evaluation.digests import digest
-from recsys.evaluation.pieces import PieceResult, join_pieces, refuse_summaries, written_result
-from recsys.evaluation.result_files import fingerprint
+from recsys.evaluation.files.digests import digest
+from recsys.evaluation.files.result_files import fingerprint
+from recsys.evaluation.files.row_folders import RowWriter, WrittenPiece, write_piece
+from recsys.evaluation.in_pieces.pieces import PieceResult, join_pieces, refuse_summaries, written_result
 from recsys.evaluation.results import Evaluation
-from recsys.evaluation.row_folders import RowWriter, WrittenPiece, write_piece
 from recsys.evaluation.run import CommonInputs, EvaluationRun
 from recsys.inputs.byte_sizes import format_memory, parse_memory
 from recsys.inputs.files.atomic_folder import HiddenFolder, lock_folder, remove_folder

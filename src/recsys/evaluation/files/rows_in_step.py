@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from recsys.errors import IdTypeError, Phrase
-from recsys.evaluation.row_folders import ROWS_AT_ONCE, Piece, RowFolder
+from recsys.evaluation.files.row_folders import ROWS_AT_ONCE, Piece, RowFolder
 
 
 def rows_in_step(

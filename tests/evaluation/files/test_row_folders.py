@@ -20,9 +20,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from recsys.errors import ColumnError, FileError, IdTypeError, InputError, MissingExtraError
-from recsys.evaluation import row_folders
-from recsys.evaluation.row_folders import Piece, RowFolder, RowWriter
-from recsys.evaluation.rows_in_step import rows_in_step
+from recsys.evaluation.files import row_folders
+from recsys.evaluation.files.row_folders import Piece, RowFolder, RowWriter
+from recsys.evaluation.files.rows_in_step import rows_in_step
 from recsys.inputs.files import atomic_folder
 from recsys.records.arrays import PerCase
 
@@ -732,8 +732,8 @@ def in_a_process(script, *arguments):
 PEAK = """
 import re, sys
 from pathlib import Path
-from recsys.evaluation import row_folders
-from recsys.evaluation.rows_in_step import rows_in_step
+from recsys.evaluation.files import row_folders
+from recsys.evaluation.files.rows_in_step import rows_in_step
 from recsys.inputs.files import atomic_folder
 
 def peak_mb():
@@ -771,7 +771,7 @@ KILLS = """
 import os, random, signal, sys, time
 from pathlib import Path
 import numpy as np
-from recsys.evaluation.row_folders import RowFolder, RowWriter
+from recsys.evaluation.files.row_folders import RowFolder, RowWriter
 from recsys.records.arrays import PerCase
 import ctypes, fcntl, hashlib, pandas, pyarrow.parquet  # before the forks
 

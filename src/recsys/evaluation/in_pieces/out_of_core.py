@@ -35,11 +35,11 @@ from recsys.errors import (
     hush,
     warn,
 )
-from recsys.evaluation.checkpoints import PieceStore, Storage
 from recsys.evaluation.engine import warn_of_ties
-from recsys.evaluation.evaluator import Evaluator
+from recsys.evaluation.in_pieces.checkpoints import PieceStore, Storage
+from recsys.evaluation.in_pieces.evaluator import Evaluator
+from recsys.evaluation.in_pieces.pieces import name_row, refuse_no_order
 from recsys.evaluation.options import EvaluationOptions, refuse_no_weight
-from recsys.evaluation.pieces import name_row, refuse_no_order
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.run import (
     MODEL_ATTRIBUTES,

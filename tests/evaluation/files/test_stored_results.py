@@ -3,7 +3,7 @@
 A folder of `stored/` is named for a format and holds a result of every kind there was then: files that end in
 .json, and folders of values per user. A new format needs a folder of its own, which this makes:
 
-    python tests/evaluation/test_stored_results.py format-3
+    python tests/evaluation/files/test_stored_results.py format-3
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import pytest
 
 import recsys
 from recsys.errors import NoRowsError
-from recsys.evaluation import result_files, row_folders
+from recsys.evaluation.files import result_files, row_folders
 
 STORED = Path(__file__).parent / "stored"
 FILES = sorted(path for path in STORED.glob("*/*") if path.suffix == ".json" or path.is_dir())

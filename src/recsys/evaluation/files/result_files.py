@@ -40,8 +40,8 @@ from recsys.records.facts import Caution
 from recsys.records.json_values import none_if_nan
 
 if TYPE_CHECKING:
+    from recsys.evaluation.files.row_folders import RowFolder
     from recsys.evaluation.results import Evaluation
-    from recsys.evaluation.row_folders import RowFolder
 
 SCHEMA = 1  # of the part that is hashed: the same numbers have the same hash in every format
 FORMAT = 2  # of the file
@@ -143,7 +143,7 @@ def read_result(path: str | os.PathLike[str], make: type[Evaluation]) -> Evaluat
     if not isinstance(path, str | os.PathLike):
         raise FileError(f"a {type(path).__name__} is not the path of a file.", hint=_HOW_TO_SAVE)
     if os.path.isdir(path):  # noqa: PTH112 - a name that is too long is not a folder
-        from recsys.evaluation.row_folders import RowFolder
+        from recsys.evaluation.files.row_folders import RowFolder
 
         folder = RowFolder.open(path)
         return _read_document(folder.manifest.get("result"), path, make, folder)
@@ -233,7 +233,7 @@ def _check_notes(notes: Any) -> Any:
 
 def _find_rows(document: Mapping[str, Any], place: Path) -> tuple[RowFolder | None, MissingRows | None]:
     """Return the folder that a saved result names for its values per user, or why it cannot be used."""
-    from recsys.evaluation.row_folders import RowFolder
+    from recsys.evaluation.files.row_folders import RowFolder
 
     path = Path(os.path.abspath(place))  # noqa: PTH100 - no link is followed, and none has to exist
     if not os.path.isdir(path):  # noqa: PTH112 - a name that is too long is not a folder

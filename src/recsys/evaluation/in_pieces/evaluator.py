@@ -12,8 +12,8 @@ from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError, InputError, MergeError, check_choice
 from recsys.evaluation.engine import merge
 from recsys.evaluation.evaluate_keywords import BatchKeywords
+from recsys.evaluation.in_pieces.pieces import Remarks
 from recsys.evaluation.options import EvaluationOptions, refuse_no_weight
-from recsys.evaluation.pieces import Remarks
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.run import CommonInputs, EvaluationRun
 from recsys.metrics.registry import Metrics

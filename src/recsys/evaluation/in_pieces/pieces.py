@@ -22,7 +22,7 @@ from recsys.evaluation.asked import Asked, join_asked
 from recsys.evaluation.cautions import CAUTIONS, Question, find_cautions
 from recsys.evaluation.engine import merge, without_rows
 from recsys.evaluation.exposure import catalogue_context
-from recsys.evaluation.result_files import json_notes, pack, unpack, whole_document
+from recsys.evaluation.files.result_files import json_notes, pack, unpack, whole_document
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.run import CommonInputs, EvaluationRun
 from recsys.inputs.files.formats import most_unpacked
@@ -32,7 +32,7 @@ from recsys.records.arrays import Catalogue, Context, Ids, Lists, Partial
 from recsys.records.facts import Caution
 
 if TYPE_CHECKING:
-    from recsys.evaluation.row_folders import RowFolder, RowWriter
+    from recsys.evaluation.files.row_folders import RowFolder, RowWriter
 
 
 class PieceCaution(NamedTuple):

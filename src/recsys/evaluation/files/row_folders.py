@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Self, TypeVar, cast
 import numpy as np
 
 from recsys.errors import ColumnError, FileError, InputError, Phrase, needs_extra
-from recsys.evaluation.row_hashes import add_hashes, hash_rows, hash_table
+from recsys.evaluation.files.row_hashes import add_hashes, hash_rows, hash_table
 from recsys.inputs.files.atomic_folder import HiddenFolder, replaced_copies
 from recsys.inputs.files.atomic_write import write_errors_of, write_text
 from recsys.inputs.files.formats import read_error, read_text_file

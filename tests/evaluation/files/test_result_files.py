@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as arrays
 
 import recsys
 from recsys.errors import FileError, MissingFileError
-from recsys.evaluation.result_files import fingerprint, pack, unpack
+from recsys.evaluation.files.result_files import fingerprint, pack, unpack
 from recsys.records.arrays import Ids
 
 LISTS = {"ann": ["a", "b", "c"], "bob": ["b", "d"], "eve": []}

@@ -19,8 +19,8 @@ from recsys.conventions.decisions import Conventions
 from recsys.errors import FileError, MergeError, NoRowsError, NotDefinedError
 from recsys.evaluation import engine
 from recsys.evaluation.engine import merge, without_rows
-from recsys.evaluation.pieces import PieceResult, join_pieces, result_of
-from recsys.evaluation.result_files import fingerprint, pack, unpack
+from recsys.evaluation.files.result_files import fingerprint, pack, unpack
+from recsys.evaluation.in_pieces.pieces import PieceResult, join_pieces, result_of
 from recsys.evaluation.results import Evaluation
 from recsys.metrics.registry import parse_all
 from recsys.records.arrays import Partial, PerCase

@@ -1,0 +1,1 @@
+"""What is kept of an evaluation: results as JSON, folders of values per user, hashes of what was read."""
