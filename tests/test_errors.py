@@ -44,7 +44,7 @@ CHOSEN: dict[str, tuple[str, ...]] = {
     "display/words.py": ("covariate_means", "interval", "margin", "no_worse_than", "stratum_shares", "test"),
     "conventions/decisions.py": ("relevant_from", "max_grade"),
     "evaluation/in_pieces/checkpoints.py": ("per_user", "checkpoint"),
-    "evaluation/engine.py": ("no_truth", "no_list"),
+    "evaluation/who_counts.py": ("no_truth", "no_list"),
     "evaluation/files/result_files.py": (),
     "evaluation/run.py": ("unknown_items", "seen_truth"),
     "inputs/timestamps.py": ("at", "validation_at", "start", "length", "step", "train", "gap"),
