@@ -121,7 +121,7 @@ def infer_mean(
             found = bounded_mean_test(
                 sample, c, bounds, alternative, confidence=confidence, n_differing=n_differing
             )
-        return found or _infer_by_t(sample, c, alternative, confidence=confidence, spent=spent)
+        return found or _by_t(sample, c, alternative, confidence, spent)
     n, value = sample.n, sample.mean
     if n == 0:
         raise InputError("there is nothing to estimate: every case is excluded (NaN).")
@@ -264,13 +264,13 @@ class DifferenceTest:
         """The test; `confidence` is that of the interval of t."""
         test, sample, notes = self.test, self.sample, self.notes
         if test == "t" or (test == "permutation" and self.spent is not None):
-            result = t_test(sample, notes, self.spent or 0, confidence=confidence)
+            result = infer_mean(sample, 0.0, confidence=confidence, spent=self.spent or 0).test(notes)
         elif test in BOOTSTRAPS and not self._is_sparse and self.drawn is not None:
             label = f"{test} bootstrap ({self.drawn.deviations.shape[1]} {self.drawn.scheme} draws)"
             p = float(self.drawn.p_values(test)[0])
             result = replace(self._statistic_only(), method=label, p_value=p)
         else:
-            result = self._statistic_only() if sample.few_decide else t_test(sample, notes)
+            result = self._statistic_only() if sample.few_decide else infer_mean(sample, 0.0).test(notes)
             result = replace(result, method=FLIPS, p_value=self._flips.p_value())
         return self.with_sparse_note(result)
 
@@ -317,27 +317,13 @@ class DifferenceTest:
         return replace(interval, low=low, high=high)
 
 
-def _infer_by_t(
-    sample: Sample, c: float, alternative: Alternative, *, confidence: float, spent: int
-) -> Inference:
+def _by_t(sample: Sample, c: float, alternative: Alternative, confidence: float, spent: int) -> Inference:
     """The t-test of a mean of `c`, with as many degrees of freedom less as adjustments have `spent`."""
     notes = spread_notes(sample) + (skew_notes(sample, alternative) or tail_notes(sample))
-    error, df = sample.error, sample.df - spent
-    t, interval = t_ratio(sample.mean - c, error), t_interval(sample.mean, error, df, confidence, alternative)
-    estimate = Estimate(sample.mean, error, interval, sample.n, notes)
+    value, error, df = sample.mean, sample.error, sample.df - spent
+    t, interval = t_ratio(value - c, error), t_interval(value, error, df, confidence, alternative)
+    estimate = Estimate(value, error, interval, sample.n, notes)
     return Inference(estimate, "paired t", t_tail(t, df, alternative), t, df, alternative)
-
-
-def t_test(
-    sample: Sample,
-    notes: tuple[Note, ...] = (),
-    spent: int = 0,
-    *,
-    alternative: Alternative = "two-sided",
-    confidence: float = 0.95,
-) -> TestResult:
-    """The t-test of a mean of 0, of a sample of which adjustments have `spent` so many degrees of freedom."""
-    return _infer_by_t(sample, 0.0, alternative, confidence=confidence, spent=spent).test(notes)
 
 
 def infer_difference(first: Sample, second: Sample, *, confidence: float = 0.95) -> Inference:
@@ -352,12 +338,6 @@ def infer_difference(first: Sample, second: Sample, *, confidence: float = 0.95)
     df, t = error**4 / spread if spread > 0 else 0.0, t_ratio(difference, error)
     estimate = Estimate(difference, error, t_interval(difference, error, df, confidence), sum(sizes))
     return Inference(estimate, "Welch's t", t_tail(t, df), t, df)
-
-
-def sample_estimate(sample: Sample, notes: tuple[Note, ...] = (), confidence: float = 0.95) -> Estimate:
-    """The mean of a sample with its t interval."""
-    interval = t_interval(sample.mean, sample.error, sample.df, confidence)
-    return Estimate(sample.mean, sample.error, interval, sample.n, notes + spread_notes(sample))
 
 
 def spread_notes(sample: Sample, noun: str = "difference") -> tuple[Note, ...]:

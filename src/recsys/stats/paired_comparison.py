@@ -43,7 +43,7 @@ from recsys.stats.inference_results import (
     t_tail,
     warn_once,
 )
-from recsys.stats.mean_inference import BOOTSTRAPS, DifferenceTest, sample_estimate
+from recsys.stats.mean_inference import BOOTSTRAPS, DifferenceTest, spread_notes
 from recsys.stats.multiple_comparisons import adjust, adjust_best, fit_for_max_t, join_parts, step_down
 from recsys.stats.pair_pieces import PairsInMemory, PairSource
 from recsys.stats.paired_tests import (
@@ -559,9 +559,9 @@ def _found_of_mean(
         estimate = Estimate(sides.first - sides.second, test.sample.error, interval, test.sample.n)
         margins = _margins(metric, estimate, test.sample.df - (tested.spent or 0), options)
     elif options.tests_margins:
-        estimate = sample_estimate(sample, differences.notes, confidence)
-        if counted_sample.few_decide:
-            estimate = replace(estimate, standard_error=math.nan)
+        error = math.nan if counted_sample.few_decide else sample.error
+        noted = differences.notes + spread_notes(sample)
+        estimate = Estimate(sample.mean, error, interval, sample.n, noted)
         margins = _margins(metric, estimate, sample.df, options, seen=(sample, (-reach, reach)))
     own = Estimate(sides.first - sides.second, test.sample.error, interval, test.sample.n, notes)
     return _Found(

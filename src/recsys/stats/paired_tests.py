@@ -40,10 +40,9 @@ from recsys.stats.inference_results import (
 from recsys.stats.intervals import check_bounds, check_not_nan
 from recsys.stats.mean_inference import (
     bounded_mean_test,
-    sample_estimate,
+    infer_mean,
     skew_notes,
     spread_notes,
-    t_test,
     tail_notes,
     too_sparse_note,
 )
@@ -83,7 +82,7 @@ def paired_t(
     """
     check_alternative(alternative)
     d = as_paired(differences)
-    return t_test(d.sample, d.notes, d.spent or 0, alternative=alternative, confidence=confidence)
+    return infer_mean(d.sample, 0.0, alternative, confidence=confidence, spent=d.spent or 0).test(d.notes)
 
 
 def sign_flip(
@@ -379,7 +378,9 @@ class EquivalenceResult:
 def difference_estimate(differences: Paired | npt.ArrayLike, confidence: float = 0.95) -> Estimate:
     """The mean difference over units with its t interval."""
     d = as_paired(differences)
-    return sample_estimate(d.sample, d.notes, confidence)
+    sample = d.sample
+    interval = t_interval(sample.mean, sample.error, sample.df, confidence)
+    return Estimate(sample.mean, sample.error, interval, sample.n, d.notes + spread_notes(sample))
 
 
 def _one_sided_p(mean: float, bound: float, error: float, df: float, alternative: Alternative) -> float:
