@@ -292,12 +292,13 @@ def cautions_page() -> str:
     ]
     for code, rule in CAUTIONS.items():
         about = "" if rule.about != "comparison" else " (of `compare` and `gate`)"
+        raised, not_raised = (" ".join(part.split()) for part in rule.find.__doc__.split("Silent:"))
         lines += [
             f"## {code}",
             "",
-            f"**Speaks**{about}: {rule.speaks}",
+            f"**Raised**{about}: {raised}",
             "",
-            f"**Stays silent**: {rule.silent}",
+            f"**Not raised**: {not_raised}",
             "",
         ]
     return "\n".join(lines)

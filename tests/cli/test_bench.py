@@ -80,11 +80,11 @@ def test_parts_in_memory_are_evaluated_as_the_split_that_bench_makes(result):
         again = recsys.bench(split=split, **options)
         assert again.runs.keys() == result.runs.keys()
         assert all(dict(again.evaluations[name]) == dict(result.evaluations[name]) for name in again.runs)
-    assert again.plan.why == "as the parts were handed over."
+    assert again.plan.why == "as the parts were given."
     untuned = recsys.bench(pd.concat(parts[:2]), made.test, **options)
     assert dict(untuned.evaluations["random"]) == dict(result.evaluations["random"])
     assert ("Not tuned", "there is no validation part.") in untuned.plan.remarks
-    assert "Models that were handed over" not in dict(untuned.notes)
+    assert "Models that were given" not in dict(untuned.notes)
 
 
 def test_users_who_are_not_in_train_have_the_history_of_the_split(tmp_path):

@@ -90,9 +90,9 @@ class Bench(Reported):
         lists: {model: its lists}, those of the first run.
         training: {model: settings, trials and seconds} of the models that were trained here.
         left_out: {model: why it was not trained}.
-        findings: of the audit, about what was handed over: a model that was trained on rows of the test,
+        findings: of the audit, about what was given: a model that was trained on rows of the test,
             lists for few users, or with items that users had before.
-        ready: the models whose lists were handed over.
+        ready: the models whose lists were given.
         items: titles of items for the report.
         notes: what else there is to say: (heading, sentence) each.
     """
@@ -167,7 +167,7 @@ class Bench(Reported):
         return shorter
 
     def _find(self, code: str, name: str, words: str, n: int) -> None:
-        """Note what is odd about lists that were handed over."""
+        """Note what is odd about lists that were given."""
         todo = "Rank all items for all users of the test, without those that users had before."
         self.findings.append(
             Finding("warning", f"{name}: " + words, n, todo=todo, area="candidates", name=code)
@@ -563,5 +563,5 @@ def _warnings(result: Bench, *, given: bool, has_split: bool) -> list[Remark]:
             "they must not have learnt from the test: --split-to FOLDER writes the parts to train on, "
             "--split FOLDER evaluates on them."
         )
-        remarks.append(("Models that were handed over", sentence))
+        remarks.append(("Models that were given", sentence))
     return remarks

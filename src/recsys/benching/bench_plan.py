@@ -1,4 +1,4 @@
-"""What a table of interactions says of itself: its columns, what its ratings mean, how to split it and why.
+"""What a table of interactions shows: its columns, what its ratings mean, how to split it and why.
 
 Nothing is trained here: `recsys bench` evaluates by the plan, `recsys init` writes it down as a protocol, and
 `recsys run` makes the same plan of the same table, with what was written down in place of what is chosen.
@@ -159,7 +159,7 @@ class BenchPlan:
         """State how many users and items of the test are new to training."""
         remarks = []
         for role, consequence in (
-            ("user", "left out, as there is nothing to go by"),
+            ("user", "left out, as nothing is known about them"),
             ("item", "these count as misses for a model that cannot recommend them"),
         ):
             codes = self.table.ids(role)[1]
@@ -296,8 +296,8 @@ def plan_of_parts(
     """Return the plan of tables that are split already.
 
     Args:
-        parts: {"train": table, "test": table}, and perhaps validation, and known and validation_known, the
-            rows to go by of users who are not in train: pandas, polars or Arrow. Columns that not all of
+        parts: {"train": table, "test": table}, and perhaps validation, and known and validation_known, what
+            is known about users who are not in train: pandas, polars or Arrow. Columns that not all of
             them have are not read.
         columns: as for make_plan.
         relevant_from: as for make_plan.
@@ -322,7 +322,7 @@ def plan_of_parts(
     if not masks["validation"].any():
         remarks.append(("Not tuned", "there is no validation part."))
     return BenchPlan(
-        FrameTable(table.frame, roles), roles, ratings, "by hand", {}, "as the parts were handed over.",
+        FrameTable(table.frame, roles), roles, ratings, "by hand", {}, "as the parts were given.",
         masks, None, tuple(remarks), len(whole) - len(table),
     )  # fmt: skip
 
@@ -625,7 +625,7 @@ def _choose_split(table: FrameTable, time: str | None) -> tuple[str, dict[str, A
     if time is None:
         parameters = {"test": 2 * _HELD_OUT_SHARE, "validation": _HELD_OUT_SHARE, "short": "train"}
         return "per_user_ratio", parameters, Phrase(
-            "there are no times to go by ({bench.columns.time=} names them), so a fifth of each user's rows "
+            "no times are known ({bench.columns.time=} names their column), so a fifth of each user's rows "
             "is drawn for the test and a tenth for validation. Nothing can be known about the future: "
             "models may learn from what came after the test."
         )  # fmt: skip

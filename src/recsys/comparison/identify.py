@@ -427,7 +427,7 @@ class _Space:
         }
 
     def questions(self, probe: Probe, deviation: Deviation) -> tuple[tuple[str, dict[str, Any]], ...]:
-        """Return what is read of a probe, each with the text that tells it from others."""
+        """Return what is read of a probe, each with the text that identifies it."""
         key = probe.text, str(deviation)
         if key not in self._questions:
             asked: Iterable[Any] = [probe.question]

@@ -57,7 +57,7 @@ class Probe:
 
     @cached_property
     def text(self) -> str:
-        """The question as JSON, which tells it from others."""
+        """The question as JSON, which identifies it."""
         return json.dumps(self.question)
 
     @property

@@ -111,7 +111,7 @@ _ROWS = (
         ),
         aliases=("irmeasures",),
         defects=(
-            "Equal scores go by ascending id in RR@k and Judged@k, as given in RBP, BPM, SDCG and INST.",
+            "RR@k and Judged@k order equal scores by ascending id, RBP, BPM, SDCG and INST as given.",
             "nDCG with and without gains, asked for in one call, can get each other's values.",
         ),
         facts=(

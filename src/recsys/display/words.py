@@ -270,7 +270,7 @@ NOTES: dict[str, str | Callable[..., str]] = {
     ),
     "stopped_models": lambda models: (
         f"{', '.join(models)} stopped early (stop_when, race): p-values and intervals here take the number "
-        "of users for fixed beforehand; go by what the stop itself says"
+        "of users for fixed beforehand; use the intervals that the stop reports"
     ),
     "stopped_results": lambda models: (
         f"{' and '.join(models)} stopped early, and the bounds take the number of users for fixed beforehand"

@@ -52,16 +52,6 @@ class CautionRule(NamedTuple):
     of_counts: bool = False
     unless: frozenset[str] = frozenset()
 
-    @property
-    def speaks(self) -> str:
-        """When it speaks."""
-        return " ".join((self.find.__doc__ or "").partition("Silent:")[0].split())
-
-    @property
-    def silent(self) -> str:
-        """The similar cases in which it stays silent."""
-        return " ".join((self.find.__doc__ or "").partition("Silent:")[2].split())
-
 
 @dataclass(frozen=True, eq=False)
 class Question:
@@ -557,7 +547,7 @@ def ids_off_by_one(sample: SampledUsers) -> str | None:
 
 @caution_rule("lists")
 def truth_leads_every_list(sample: SampledUsers) -> str | None:
-    """Every list begins with the relevant items: the lists were made with the truth in sight.
+    """Every list begins with the relevant items: the lists were made from the truth.
 
     Chance would do that less than once in a million times.
 
@@ -571,9 +561,7 @@ def truth_leads_every_list(sample: SampledUsers) -> str | None:
     chances = (np.repeat(n_relevant, leading) - place) / (len(sample.items) - place)
     if np.log10(chances).sum() > -6:
         return None
-    return (
-        f"all {sample.n_users:,} lists begin with the relevant items: were they made with the truth in sight?"
-    )
+    return f"all {sample.n_users:,} lists begin with the relevant items: were they made from the truth?"
 
 
 @caution_rule("lists", *_EXPLAIN_CHANCE)

@@ -77,7 +77,7 @@ class EvaluationRun:
     pairs: tuple[str, ...] = ()
     """The histories that came as [[user, item], …] and were read as lists of items."""
     candidates: str = LISTS
-    """What lists were chosen from, as `Asked` says it; a model tells it of itself."""
+    """What lists were chosen from, as `Asked` says it; a model knows its own."""
 
     def __post_init__(self) -> None:
         """Raise an error if a model without ids has no row for an id."""

@@ -234,7 +234,7 @@ def finite_numbers(values: Array, rows: Rows, column: str, role: str = "") -> Fl
 
 
 def _comparable_scores(values: Array, rows: Rows) -> Float:
-    """Finite scores that differ wherever the numbers handed over differ.
+    """Finite scores that differ wherever the given numbers differ.
 
     Whole numbers beyond 2^53, decimals and longdouble may become equal in float64. Then each different number
     gets the nearest float64 above that of the next smaller one, so order and ties are those of the numbers.

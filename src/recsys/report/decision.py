@@ -147,7 +147,7 @@ def _heading(data: ReportData, tied: Sequence[str]) -> str:
         return f"Nothing separates {_and([best, *tied])}{errors}"
     if has_errors:
         return f"{best} leads, but the audit found errors"
-    if data.is_beyond_accuracy(metric):  # which is not a merit as such
+    if data.is_beyond_accuracy(metric):  # which is not better in itself
         return f"{best} leads on {metric}"
     return f"Keep {best}: nothing beats it" if best == data.baseline else f"Ship {best}"
 

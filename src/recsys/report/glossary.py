@@ -29,8 +29,8 @@ WORDS: dict[str, str] = {
     "head": "The most popular fifth of the items in training; equally popular items stay together.",
     "tail": "All items in training that are not in the head.",
     "cold": "Without any history in training.",
-    "beyond accuracy": "What the lists are like, relevant or not. More coverage, novelty or variety is not a "
-    "merit as such: random lists have most of it.",
+    "beyond accuracy": "What the lists are like, relevant or not. More coverage, novelty or variety is not "
+    "better in itself: random lists have most of it.",
     "bits": "The unit of novelty: one bit more means that the items shown are known to half as many users.",
     "conventions: default": "The decisions behind the numbers, such as what a user without a list counts "
     "for; all of them are listed under Conventions.",

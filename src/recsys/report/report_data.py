@@ -188,7 +188,7 @@ class ReportData:
     def is_beyond_accuracy(self, metric: str) -> bool:
         """Return whether a metric is of the items shown, relevant or not.
 
-        More of it is not better as such.
+        A higher value is not better in itself.
         """
         return self.requests[metric].metric.population == "listed"
 

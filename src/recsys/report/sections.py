@@ -136,7 +136,7 @@ def _summary(data: ReportData) -> Section:
     notes = [f"{family[0].upper()}{family[1:]}. Intervals of differences hold together in each family."]
     beyond = [m for m in section_numbers.main_metrics(data) if data.is_beyond_accuracy(m)]
     if beyond and len(beyond) < len(data.metrics):
-        listed = f"what the lists are like ({', '.join(beyond)}), beyond accuracy: no merit as such."
+        listed = f"what the lists are like ({', '.join(beyond)}), beyond accuracy: higher is not better."
         notes.insert(0, f"Right of the rule: {listed}")
     return Section(lead, [ranking(data), first], notes=notes, selection=selection(data), more_tables=rest)
 

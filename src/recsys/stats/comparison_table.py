@@ -238,7 +238,7 @@ class Row:
 class ComparisonTable:
     """All rows, the family that p-values are corrected over, and the cases each model lacks.
 
-    A higher value of a metric `beyond_accuracy` is not better as such: its verdict is higher or lower.
+    A higher value of a metric `beyond_accuracy` is not better in itself: its verdict is higher or lower.
     """
 
     rows: tuple[Row, ...]
@@ -290,7 +290,7 @@ def _shown_verdicts(table: ComparisonTable) -> list[Verdict]:
 
 
 def shown_verdict(row: Row, *, is_beyond_accuracy: bool) -> Verdict:
-    """The verdict of a row; "higher" or "lower" where a higher value is not better as such."""
+    """The verdict of a row; "higher" or "lower" where a higher value is not better in itself."""
     if row.verdict.kind in ("better", "worse") and is_beyond_accuracy:
         return replace(row.verdict, kind="higher" if row.difference > 0 else "lower")
     return row.verdict

@@ -1,4 +1,4 @@
-"""A protocol file from what a table of interactions says of itself, with the reasons as comments."""
+"""A protocol file from what a table of interactions shows, with the reasons as comments."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ _STEPS = ((0.2, "small (negligible)"), *STANDARDISED[1:])
 class StatisticalTester:
     """Tests, effect sizes, intervals and corrections at one significance level.
 
-    The two samples of a test go by position or by any names of the documents: sample1 and sample2,
+    The two samples of a test are passed by position or by any name of the documents: sample1 and sample2,
     model_scores and baseline_scores, metrics_a and metrics_b.
 
     >>> tester = StatisticalTester(significance_level=0.05)

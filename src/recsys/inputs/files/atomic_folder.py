@@ -21,7 +21,7 @@ _WORKING_FOLDER = -100  # AT_FDCWD of Linux
 
 
 class HiddenFolder:
-    """A hidden folder of one's own at `path`; `publish` makes it the target, `remove` deletes it.
+    """A new hidden folder at `path`; `publish` makes it the target, `remove` deletes it.
 
     An existing target is replaced at once, whatever it holds: the caller decides whether it may be.
 

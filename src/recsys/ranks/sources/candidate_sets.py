@@ -319,7 +319,7 @@ def read_candidates(data: Any) -> Candidates:
         raise InputError(
             f"the test set came as {type(data).__name__}, which cannot be read.", hint=_ENTRY_HINT
         )
-    # A map-style dataset of torch may not raise IndexError at its end: go by its length.
+    # A map-style dataset of torch may not raise IndexError at its end: use its length.
     by_length = indexed and hasattr(data, "__len__") and not hasattr(data, "__iter__")
     try:
         entries = (data[at] for at in range(len(data))) if by_length else iter(data)
