@@ -1,5 +1,6 @@
 """`recsys bench` and `recsys init`: what they read off a table, what they run, and what they say."""
 
+import dataclasses
 import json
 import re
 import warnings
@@ -30,7 +31,7 @@ from recsys.errors import (
 from recsys.inputs.frames import as_frame
 from recsys.models import save_model, trainable
 from recsys.models.model_files import fingerprint
-from recsys.models.trainable import TRAINABLE, Trainable, train_model, tune
+from recsys.models.trainable import TRAINABLE, Sizes, Trainable, train_model, tune
 from recsys.splits.split_table import FrameTable
 
 FAST = ["item-knn", "recent", "random"]
@@ -67,6 +68,91 @@ def place(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     events().to_csv("ratings.csv", index=False)
     return tmp_path
+
+
+# What fits into the time
+
+
+def slow(monkeypatch, **seconds):
+    """Estimates of so many seconds for a fit."""
+    for name, each in seconds.items():
+        entry = TRAINABLE[name]
+        monkeypatch.setitem(TRAINABLE, name, dataclasses.replace(entry, seconds=lambda _, each=each: each))
+
+
+def test_minutes_leave_out_settings_of_the_slowest_and_then_the_slowest(monkeypatch):
+    slow(monkeypatch, **{"item-knn": 20.0, "recent": 1000.0})
+    result = recsys.bench(events(), baselines=FAST, minutes=1.5)
+    assert result.left_out == {"recent": "it would take about 17 min."}
+    assert list(result.training) == ["popularity", "random", "item-knn"]  # the cheap ones first
+    assert result.training["item-knn"].trials == 2
+    (time,) = (sentence for heading, sentence in result.notes if heading == "Time")
+    again = "baselines=['popularity', 'random', 'item-knn'] trials={'item-knn': 2}"
+    assert time == f"about 60 s of 2 min; again without a clock: {again}."
+    again = recsys.bench(events(), baselines=["random", "item-knn"], trials={"item-knn": 2})
+    assert {m: dict(e) for m, e in again.evaluations.items()} == {
+        m: dict(e) for m, e in result.evaluations.items()
+    }
+    assert recsys.bench(events(), baselines=FAST, minutes=0.01).runs.keys() == {"popularity", "random"}
+
+
+def test_enough_minutes_change_nothing(result):
+    timed = recsys.bench(events(), baselines=FAST, trials=3, minutes=60)
+    assert {name: one.trials for name, one in timed.training.items()} == {
+        name: one.trials for name, one in result.training.items()
+    }
+    assert all(dict(timed.evaluations[name]) == dict(result.evaluations[name]) for name in result.runs)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"minutes": 0}, "minutes is 0"),
+        ({"minutes": "2"}, "minutes is '2'"),
+        ({"trials": {"ease": -1}}, "trials is {'ease': -1}"),
+    ],
+)
+def test_what_is_no_time_and_no_trials_is_refused(options, words):
+    with pytest.raises(InputError, match=words):
+        recsys.bench(events(), **options)
+
+
+def test_trials_of_an_unknown_baseline_are_refused():
+    with pytest.raises(UnknownNameError, match=r"baseline of trials 'eas'\. Did you mean 'ease'"):
+        recsys.bench(events(), trials={"eas": 1})
+
+
+def test_estimates_grow_with_the_data():
+    small, large = (Sizes.of(recsys.read_interactions(events(n_users=n))) for n in (30, 90))
+    assert small == Sizes(360, 30, 40, 30 * 12**2)
+    for name in ("item-knn", "ease", "als", "bpr"):
+        assert 0 < TRAINABLE[name].seconds(small) < TRAINABLE[name].seconds(large)
+
+
+def test_an_interrupt_keeps_what_is_done(monkeypatch):
+    def stop(history, **_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(TRAINABLE, "recent", Trainable(stop))
+    result = recsys.bench(events(), baselines=["item-knn", "recent", "random"], trials=1)
+    assert "recent" in result.left_out
+    assert set(result.left_out.values()) == {"it was stopped."}
+    assert set(result.runs) | set(result.left_out) == {"popularity", "item-knn", "recent", "random"}
+    monkeypatch.setitem(TRAINABLE, "popularity", Trainable(stop))
+    with pytest.raises(KeyboardInterrupt):
+        recsys.bench(events(), baselines=["random"])
+
+
+def test_the_command_takes_minutes_and_trials_of_each(place):
+    done = invoke("ratings.csv", "--baselines", "random,item-knn", "--minutes", "5", "--no-report")
+    words = "Time: about 1 s of 5 min; again without a clock: --baselines popularity,random,item-knn"
+    assert words in " ".join(done.stdout.split())
+    options = ("--baselines", "item-knn", "--no-report", "--json")
+    named = invoke("ratings.csv", *options, "--trials", "item-knn=2")
+    assert json.loads(named.stdout)["training"]["item-knn"]["trials"] == 2
+    wrong = invoke("ratings.csv", "--trials", "item-knn=two")
+    assert wrong.exit_code == 2
+    assert "two" in wrong.stderr
 
 
 # Parts that were split before
@@ -481,7 +567,7 @@ def test_what_cannot_run_is_left_out_with_the_reason(monkeypatch):
     assert "Not run: als, as it needs" in text
     assert "(of 1 trial)" in text
     told = []
-    recsys.bench(frame, trials=1, progress=lambda _, total, name: told.append((total, name)))
+    recsys.bench(frame, trials=1, progress=lambda _, total, name: told.append((total, name.split(":")[0])))
     assert list(dict.fromkeys(told)) == [
         (4, name) for name in ("popularity", "random", "item-knn", "comparing")
     ]
@@ -723,7 +809,9 @@ def test_progress_goes_from_the_first_step_to_the_last():
     assert done == sorted(done)
     assert steps[0] == (0, 4, "popularity")
     assert steps[-1] == (4, 4, "comparing")
-    assert {name for _, _, name in steps} == {"popularity", "recent", "comparing"}
+    names = {name.split(":")[0] for _, _, name in steps}
+    assert names == {"popularity", "recent", "comparing"}
+    assert any(re.fullmatch(r"recent: ndcg@10 0\.\d{4}", what) for _, _, what in steps)
 
 
 @pytest.mark.parametrize("kind", ["polars", "pyarrow"])
@@ -962,10 +1050,21 @@ def test_an_interrupt_leaves_no_half_file(place, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setitem(TRAINABLE, "random", Trainable(stop))
+    monkeypatch.setitem(TRAINABLE, "popularity", Trainable(stop))
     done = invoke("ratings.csv", "--baselines", "random")
     assert done.exit_code == 130
     assert sorted(path.name for path in place.iterdir()) == ["ratings.csv"]
+
+
+def test_an_interrupt_shows_what_is_done_and_ends_with_its_own_status(place, monkeypatch):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(TRAINABLE, "random", Trainable(stop))
+    done = invoke("ratings.csv", "--baselines", "random", "--no-report")
+    assert done.exit_code == 130
+    assert "popularity" in done.stdout
+    assert "Not run: random, as it was stopped." in done.stdout
 
 
 def test_without_the_extra_report_the_rest_is_printed(place, monkeypatch):

@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -29,6 +30,7 @@ from recsys.benching.bench_plan import (
     with_ids_of,
     words_on_missing_lists,
 )
+from recsys.benching.time_plan import fit_into
 from recsys.comparison.compare import Comparison, compare
 from recsys.comparison.history import record
 from recsys.conventions.decisions import Conventions
@@ -58,6 +60,8 @@ from recsys.stats.inference_results import notes_only
 __all__ = ["Bench", "bench"]
 
 BASELINE = "popularity"
+STOPPED = "it was stopped."
+_TRIALS = 8
 _LEAK = "trained_on_test"
 _K, _OTHER_CUTS, _LIST_LENGTH = 10, (5, 20), 20
 _FEWEST_USERS = 20
@@ -172,6 +176,12 @@ class Bench(Reported):
         self.findings.append(
             Finding("warning", f"{name}: " + words, n, todo=todo, area="candidates", name=code)
         )
+
+    def leave_out(self, name: str, why: str) -> None:
+        """State why a model was not trained or not to the end, and forget what there is of it."""
+        self.left_out[name] = why
+        for known in (self.training, self.runs, self.lists):
+            known.pop(name, None)
 
     @cached_property
     def comparison(self) -> Comparison:
@@ -329,7 +339,8 @@ def bench(
     baselines: Sequence[str] | None = None,
     headline: str | None = None,
     items: Any = None,
-    trials: int = 8,
+    trials: int | Mapping[str, int] = 8,
+    minutes: float | None = None,
     relevant_from: float | None = None,
     columns: Mapping[str, str | None] | None = None,
     ids: IdKind = "str",
@@ -356,7 +367,10 @@ def bench(
         baselines: names in `recsys.models.trainable.TRAINABLE`; by default all. Popularity is always there.
         headline: the metric that decides, and that settings are chosen by; by default ndcg@10.
         items: {item: title}, or a table with item and title columns, for the report.
-        trials: how many settings of each baseline are tried at most.
+        trials: how many settings of each baseline are tried at most; {baseline: number} of those with another
+            number than 8.
+        minutes: about how long the baselines may take on one core. Settings and baselines are left out by
+            estimates made beforehand, the slowest first, and the result says with what to run the same again.
         relevant_from: the rating from which on an item is relevant; by default the ratings decide.
         columns: the column of each role ("user", "item", "time", "grade") that is not recognised; None for
             a role that is not to be read.
@@ -381,8 +395,8 @@ def bench(
     >>> sorted(result.evaluations), result.plan.how
     (['item-knn', 'popularity'], 'leave_last')
     """
-    if not (is_whole(trials, 0) and is_whole(seeds, 1)):
-        raise InputError(f"trials is {trials!r}, and seeds {seeds!r}.", hint="Such as trials=8, seeds=5.")
+    if not is_whole(seeds, 1):
+        raise InputError(f"seeds is {seeds!r}.", hint="Such as seeds=5.")
     check_choice("value of ids", ids, ID_KINDS)
     seed = check_seed(seed)
     plan = _read_plan(data, test, split, ids, columns=columns, relevant_from=relevant_from, seed=seed)
@@ -393,60 +407,116 @@ def bench(
     requests = tuple(dict.fromkeys((str(asked), *usual, *curves)))
     result = Bench(plan, str(asked), plan.test, plan.history("train", "validation"), items=items)
     conventions = Conventions().but(relevant_from=plan.ratings.relevant_from)
-    entries = _find_baselines(baselines, models, result)
-    before, validation = plan.history("train"), plan.held_out("validation")
-    most_trials = 0 if validation is None else trials
-    n_trials = {name: min(most_trials, len(entry.trials)) for name, entry in entries.items()}
-    steps = {name: n_trials[name] + len(entry.runs(seed, seeds)) for name, entry in entries.items()}
-    total, done = sum(steps.values()) + len(models or ()), 0
-    tell: Progress = progress or (lambda *_: None)
-
-    def train(name: str) -> None:
-        """Add a fitted baseline for each seed; its settings are those that do best on validation."""
-        began, settings, first_step = time.perf_counter(), {}, done
-        entry, seconds = entries[name], 0.0
-        if validation is not None and n_trials[name]:
-            tuned = tune(
-                name, before, validation, metric=result.headline, trials=n_trials[name], seed=seed,
-                conventions=conventions, progress=lambda at, _: tell(first_step + at, total, name),
-            )  # fmt: skip
-            settings = dict(tuned.settings)
-        for at, facts in enumerate(entry.runs(seed, seeds), start=first_step + n_trials[name]):
-            tell(at, total, name)
-            source = entry.fit(result.history, **facts, **settings)
-            seconds += time.perf_counter() - began
-            result.training[name] = Training(settings, n_trials[name], seconds)
-            result.add(name, source, requests, conventions, **facts)
-            began = time.perf_counter()
-
-    for name in [*entries, *(models or ())]:
-        tell(done, total, name)
-        try:
-            if name in entries:
-                train(name)
-            else:
-                given = (models or {})[name]
-                source = load_ranking(given, ids=ids if isinstance(given, str | os.PathLike) else None)
-                source = with_ids_of(result.history, source)
-                result.add(name, source, requests, conventions)
-                result.findings += _find_leak(name, source, result)
-        except (MissingExtraError, MemoryError) as error:
-            result.left_out[name] = str(error) or "the memory does not suffice."
-            for known in (result.training, result.runs, result.lists):
-                known.pop(name, None)
-        except RecsysError as error:
-            error.message = f"{name}: " + error.message
-            raise
-        done += steps.get(name, 1)
+    entries = _find_baselines(baselines, models or {}, result)
+    runs = {name: entry.runs(seed, seeds) for name, entry in entries.items()}
+    n_trials = _count_trials(trials, entries, is_tuned=plan.held_out("validation") is not None)
+    if minutes is not None:
+        timed = fit_into(minutes, entries, n_trials, result.history, {name: len(runs[name]) for name in runs})
+        n_trials = timed.trials
+        result.left_out |= timed.left_out
+        result.notes.append(("Time", timed.explain(minutes)))
+    work = _Work(result, requests, conventions, n_trials, runs, models or {}, seed, ids)
+    work.run(progress or (lambda *_: None))
     if not result.runs:
         words = "; ".join(f"{name}, as {why}" for name, why in result.left_out.items())
         raise InputError(f"there is no model to compare: {words}", hint="Name others, or fix that.")
-    tell(total, total, "comparing")
     result.runs = dict(gather_report_data(result.runs, metric=result.headline).models)  # best first
     result.notes += _warnings(result, given=bool(models), has_split=test is not None or split is not None)
     if output is not None:
         result.report(output)
     return result
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What is run, in this order: baselines with their trials and runs, then models that were handed over."""
+
+    result: Bench
+    requests: Sequence[str]
+    conventions: Conventions
+    trials: Mapping[str, int]
+    runs: Mapping[str, list[dict[str, int]]]
+    models: Mapping[str, Any]
+    seed: int
+    ids: IdKind
+
+    @cached_property
+    def tuning(self) -> tuple[Interactions, Interactions | None]:
+        """What is learnt from while settings are chosen, and what chooses them."""
+        return self.result.plan.history("train"), self.result.plan.held_out("validation")
+
+    def run(self, progress: Progress) -> None:
+        """Add every model to the result; an interrupt ends it and keeps what is done."""
+        result, done = self.result, 0
+        steps = {name: n + len(self.runs[name]) for name, n in self.trials.items()}
+        steps |= dict.fromkeys(self.models, 1)
+        total, names = sum(steps.values()), list(steps)
+        for name in names:
+            step = partial(self._step, progress, done, total)
+            step(0, name)
+            try:
+                self._read(name) if name in self.models else self._train(name, step)
+            except (MissingExtraError, MemoryError) as error:
+                result.leave_out(name, str(error) or "the memory does not suffice.")
+            except KeyboardInterrupt:
+                if not result.runs:
+                    raise
+                for other in names[names.index(name) :]:
+                    result.leave_out(other, STOPPED)
+                break
+            except RecsysError as error:
+                error.message = f"{name}: " + error.message
+                raise
+            else:
+                value = result.runs[name][0][result.headline]
+                step(steps[name], f"{name}: {result.headline} {value:.4f}")
+            done += steps[name]
+        progress(total, total, "comparing")
+
+    @staticmethod
+    def _step(progress: Progress, done: int, total: int, at: int, what: str) -> None:
+        progress(done + at, total, what)
+
+    def _train(self, name: str, step: Callable[[int, str], None]) -> None:
+        """Add a fitted baseline for each seed; its settings are those that do best on validation."""
+        began, settings, seconds = time.perf_counter(), {}, 0.0
+        result, entry, n_trials = self.result, TRAINABLE.find(name), self.trials[name]
+        before, validation = self.tuning if n_trials else (result.history, None)
+        if validation is not None:
+            tuned = tune(
+                name, before, validation, metric=result.headline, trials=n_trials,
+                seed=self.seed, conventions=self.conventions, progress=lambda at, _: step(at, name),
+            )  # fmt: skip
+            settings = dict(tuned.settings)
+        for at, facts in enumerate(self.runs[name], start=n_trials):
+            step(at, name)
+            source = entry.fit(result.history, **facts, **settings)
+            seconds += time.perf_counter() - began
+            result.training[name] = Training(settings, n_trials, seconds)
+            result.add(name, source, self.requests, self.conventions, **facts)
+            began = time.perf_counter()
+
+    def _read(self, name: str) -> None:
+        """Add a model that was handed over."""
+        given = self.models[name]
+        source = load_ranking(given, ids=self.ids if isinstance(given, str | os.PathLike) else None)
+        source = with_ids_of(self.result.history, source)
+        self.result.add(name, source, self.requests, self.conventions)
+        self.result.findings += _find_leak(name, source, self.result)
+
+
+def _count_trials(
+    trials: int | Mapping[str, int], entries: Mapping[str, Trainable], *, is_tuned: bool
+) -> dict[str, int]:
+    """Return how many settings of each baseline are tried."""
+    of_each = trials if isinstance(trials, Mapping) else {}
+    most = _TRIALS if isinstance(trials, Mapping) else trials
+    if not all(is_whole(n, 0) for n in (most, *of_each.values())):
+        raise InputError(f"trials is {trials!r}.", hint="Such as trials=8, or trials={'ease': 2}.")
+    check_choices("baseline of trials", list(of_each), entries)
+    return {
+        name: min(of_each.get(name, most), len(entry.trials)) * is_tuned for name, entry in entries.items()
+    }
 
 
 def _read_plan(data: Any, test: Any, split: Any, ids: IdKind, **options: Any) -> BenchPlan:
@@ -510,7 +580,7 @@ def _find_leak(name: str, model: Any, result: Bench) -> list[Finding]:
 
 
 def _find_baselines(
-    baselines: Sequence[str] | None, models: Mapping[str, Any] | None, result: Bench
+    baselines: Sequence[str] | None, models: Mapping[str, Any], result: Bench
 ) -> dict[str, Trainable]:
     """Return the baselines to run, popularity among them, and why not the others.
 

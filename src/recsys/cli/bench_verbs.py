@@ -72,6 +72,21 @@ class BenchCommand(VerbCommand):
         return super().parse_args(ctx, spread)
 
 
+class Trials(click.ParamType[int | dict[str, int]]):
+    """A number, or NAME=NUMBER of several recommenders."""
+
+    name = "number"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | dict[str, int]:
+        """Read the number, or those of each recommender."""
+        if "=" not in str(value):
+            return COUNT.convert(value, param, ctx)
+        pairs = (part.partition("=") for part in value.split(","))
+        return {name.strip(): click.IntRange(min=0).convert(number, param, ctx) for name, _, number in pairs}
+
+
 @command(
     "bench",
     argument("file", "[FILE]", required=False),
@@ -83,8 +98,12 @@ class BenchCommand(VerbCommand):
     ),
     option("--items FILE", "Table of items with their titles, for the report.", INPUT),
     option(
-        "--trials", "Settings of each baseline that are tried on validation, at most.", type=COUNT, default=8
+        "--trials NUMBER",
+        "Settings of each baseline that are tried on validation, at most; ease=2,als=4 of some, 8 of others.",
+        type=Trials(),
+        default=8,
     ),
+    option("--minutes N", "Choose beforehand what fits into so many minutes on one core.", type=float),
     _seeds_option,
     option(
         "--split-to FOLDER",
@@ -110,7 +129,7 @@ def bench_command(given: Given) -> None:
 
     recsys bench ratings.csv --split-to parts, then recsys bench --split parts --models mine.npz lists.csv
     """
-    from recsys.benching.bench import bench
+    from recsys.benching.bench import STOPPED, bench
     from recsys.display.number_words import plural
     from recsys.errors import MissingExtraError
     from recsys.models.model_files import is_model_file
@@ -145,18 +164,19 @@ def bench_command(given: Given) -> None:
             items=files.read_attributes(given.items, "item"),
             columns=_columns(given),
             progress=progress,
-            **given.pick("split", "headline", "trials", "relevant_from", "ids", "seed", "seeds"),
+            **given.pick("split", "headline", "trials", "minutes", "relevant_from", "ids", "seed", "seeds"),
         )
     show(result, given.shown_as)
     if given.save_to is not None:
         note(f"results {given.save_to}, {plural(len(result.save(given.save_to)), 'file')}")
-    if given.no_report:
-        return
-    try:
-        title = given.title or f"Bench of {Path(given.file or str(given.split)).name}"
-        note(f"report {result.report(given.output, title=title)}")
-    except MissingExtraError as error:
-        note(f"no report: {error}")
+    if not given.no_report:
+        try:
+            title = given.title or f"Bench of {Path(given.file or str(given.split)).name}"
+            note(f"report {result.report(given.output, title=title)}")
+        except MissingExtraError as error:
+            note(f"no report: {error}")
+    if STOPPED in result.left_out.values():
+        raise KeyboardInterrupt
 
 
 def _columns(given: Given) -> dict[str, str | None] | None:

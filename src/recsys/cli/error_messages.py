@@ -83,6 +83,9 @@ def _typed(value: Any) -> str:
         return ""
     if isinstance(value, tuple):
         return " ".join(map(_typed, value))
+    if isinstance(value, list | dict) and value:
+        pairs = (f"{name}={n}" for name, n in value.items()) if isinstance(value, dict) else map(str, value)
+        return ",".join(map(shlex.quote, pairs))
     return "none" if value is None or value == {} else shlex.quote(str(value))
 
 
