@@ -179,7 +179,7 @@ def test_usage_errors(run):
     assert_failed(run(*two, "--json", "--csv"), 2, "exclude")
     assert_failed(run(*two, "--per-user", "out.xls"), 2, ".parquet")
     assert_failed(run("evaluate", "lists.csv"), 2, "TRUTH")
-    assert_failed(run("evalute"), 2, "No such command")
+    assert_failed(run("evalute"), 2, "unknown command 'evalute'")
     assert_failed(run("metrics", "ndgc"), 2, "'ndcg'")
 
 
@@ -327,7 +327,7 @@ def test_per_user_rows_never_replace_an_input(tmp_path):
 
 def test_a_verb_that_is_nearly_one(run):
     assert_failed(run("evalute", "lists.csv", "truth.csv"), 2, "Did you mean 'evaluate'")
-    assert_failed(run("zzz"), 2, "No such command 'zzz'")
+    assert_failed(run("zzz"), 2, "unknown command 'zzz'. Known: audit, ")
 
 
 @pytest.mark.parametrize("words", ["recsys evaluate li", "recsys compare a b --truth tr", "recsys history f"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import time
 
@@ -13,7 +12,6 @@ from click.testing import CliRunner
 
 import recsys
 from recsys.cli.app import cli
-from recsys.cli.demo import METRICS, PRESETS, demo_text
 from recsys.splits.datasets.demo_world import demo_world, toy_lists
 
 
@@ -81,19 +79,6 @@ def test_the_world_is_made_in_well_under_a_second():
     start = time.process_time()
     demo_world()
     assert time.process_time() - start < 1
-
-
-def test_the_module_prints_the_demo_text():
-    module = subprocess.run(
-        [sys.executable, "-m", "recsys.splits.datasets.demo_world"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert module.stdout == demo_text() + "\n"
-    assert module.stderr == ""
-    for word in (*METRICS, *PRESETS, "svd", "popularity", "600 users"):
-        assert word in module.stdout
 
 
 def test_the_command_compares_six_models_and_writes_the_report(tmp_path, monkeypatch):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import sys
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -12,7 +11,7 @@ import click
 
 import recsys
 from recsys.cli.error_messages import as_option, exit_on_errors
-from recsys.errors import InputError, wording
+from recsys.errors import InputError, check_choice, wording
 from recsys.records.registry import Registry
 
 
@@ -99,10 +98,8 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        known = VERBS if args[0] in VERBS else VERBS.load_plugins()
-        matches = get_close_matches(args[0], known, n=1)
-        if matches and args[0] not in known and not ctx.resilient_parsing:
-            ctx.fail(f"No such command {args[0]!r}. Did you mean {matches[0]!r}?")
+        if args[0] not in VERBS and not ctx.resilient_parsing:
+            check_choice("command", args[0], VERBS.load_plugins())
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

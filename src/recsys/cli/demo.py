@@ -1,8 +1,4 @@
-"""The demo world under evaluation: as text for a bare installation, and with real models for the command.
-
-Needs neither click nor rich, so that `python -m recsys.splits.datasets.demo_world` runs on a bare
-installation.
-"""
+"""The demo world under evaluation: six models on it, their comparison and what a report needs."""
 
 from __future__ import annotations
 
@@ -10,9 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from recsys.comparison.compare import Comparison, compare
-from recsys.conventions.decisions import Conventions
 from recsys.display.cells import Columns
-from recsys.display.text_tables import note_text, text_table
+from recsys.display.text_tables import note_text
 from recsys.errors import MissingExtraError
 from recsys.evaluation.evaluate import evaluate, recommend
 from recsys.evaluation.results import Evaluation, Reported
@@ -20,41 +15,12 @@ from recsys.inputs import read_interactions
 from recsys.models.baselines import popularity, shuffled, similar_items, training_counts
 from recsys.models.rerankers import blend, content
 from recsys.ranks.sources import from_model
-from recsys.splits.datasets.demo_world import DemoWorld, demo_world, toy_lists
+from recsys.splits.datasets.demo_world import DemoWorld, demo_world
 
-METRICS = ("precision@10", "recall@10", "ndcg@10", "map@10", "hit@10", "mrr")
-PRESETS = ("default", "trec_eval", "rectools", "lenskit", "recbole")
 _SHOWN = ("ndcg@10", "recall@10", "hit@10", "mrr", "coverage@10", "novelty@10", "ild@10")
 _REPORTED = ("ndcg@5", "ndcg@10", "ndcg@20", "recall@5", "recall@10", "recall@20", "hit@10", "mrr",
              "coverage@10", "novelty@10", "ild@10")  # fmt: skip
 _BASELINE = "popularity"
-
-
-def demo_text(seed: int = 0) -> str:
-    """What the demo prints; the same seed gives the same text."""
-    world = demo_world(seed)
-    truth = world.test[["user_id", "item_id"]]
-    results = {name: evaluate(lists, truth, METRICS) for name, lists in toy_lists(world).items()}
-    by_model: dict[str, list[object]] = {"model": list(results)}
-    by_model |= {metric: [result[metric] for result in results.values()] for metric in METRICS}
-    best = max(results, key=lambda name: results[name]["ndcg@10"])
-    results_by_preset = {name: results[best].under(name) for name in PRESETS}
-    by_preset: dict[str, list[object]] = {"conventions": list(PRESETS)}
-    by_preset |= {metric: [result[metric] for result in results_by_preset.values()] for metric in METRICS}
-    n_users = results[best].counts["cases"]
-    return "\n".join([
-        _describe_world(world),
-        "",
-        text_table(by_model),
-        "",
-        f"{n_users:,} users, conventions: {Conventions()}",
-        "",
-        f"The lists of {best}, unchanged, as other libraries would score them:",
-        "",
-        text_table(by_preset),
-        "",
-        "recsys conventions default rectools says which decisions differ.",
-    ])  # fmt: skip
 
 
 def _describe_world(world: DemoWorld) -> str:

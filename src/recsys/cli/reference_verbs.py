@@ -108,24 +108,15 @@ def conventions_command(given: Given) -> None:
         cells = zip(*map(_preset_row, all_presets()), strict=True)
         show(Listing({name: list(column) for name, column in zip(names, cells, strict=True)}))
         return
-    facts: dict[str, Any]
     if given.second is not None:
         changes = Conventions.of(given.first).diff(Conventions.of(given.second))
         facts = {n: {"from": a, "to": b, "words": describe(n, b)} for n, (a, b) in changes.items()}
-        lines = [
-            f"{given.first} -> {given.second}"
-            if facts
-            else f"{given.first} -> {given.second}: no decision differs"
-        ]
+        lines = [f"{given.first} -> {given.second}{'' if facts else ': no decision differs'}"]
         for name, change in facts.items():
             values = "" if name == "per_metric" else f" {change['from']} -> {change['to']},"
             lines.append(f"- {name}:{values} {change['words']}")
     elif given.first == "default":
-        decided = {
-            name: {"value": value, "words": describe(name, value)}
-            for name, value in Conventions().items()
-            if name != "per_metric"
-        }
+        decided = decisions(Conventions(), every=True)
         facts = {"name": given.first, "decisions": decided}
         lines = _decision_lines(facts)
     else:
@@ -266,12 +257,13 @@ def all_presets() -> list[dict[str, Any]]:
     return [preset_facts(row) for row in PRESETS.values()]
 
 
-def decisions(conventions: Conventions) -> dict[str, dict[str, Any]]:
-    """{decision: value, words} where these conventions depart from the default."""
+def decisions(conventions: Conventions, *, every: bool = False) -> dict[str, dict[str, Any]]:
+    """{decision: value, words} where these conventions depart from the default, or of `every` decision."""
+    differs = conventions.diff(Conventions())
     return {
         name: {"value": value, "words": describe(name, value)}
-        for name, (value, _) in conventions.diff(Conventions()).items()
-        if name != "per_metric"
+        for name, value in conventions.items()
+        if (every or name in differs) and name != "per_metric"
     }
 
 

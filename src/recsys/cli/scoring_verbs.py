@@ -175,11 +175,11 @@ def _lists_and_truth(
                     f"{matrix} is a whole model: recsys evaluate {matrix} {named[0]}, without --factors."
                 )
         return None, named[0]
-    truth = truth if truth_file is None else truth_file
-    for path, metavar in ((lists, "LISTS"), (truth, "TRUTH")):
-        if path is None:
-            raise click.UsageError(f"Missing argument '{metavar}'.")
-    return lists, truth
+    if lists is None or (truth_file or truth) is None:
+        raise click.UsageError(f"Missing argument '{'TRUTH' if lists else 'LISTS'}'.")
+    if truth_file and truth:
+        raise click.UsageError(f"the truth is named twice: {truth_file}, and --truth {truth}.")
+    return lists, truth_file or truth
 
 
 @command(

@@ -104,26 +104,15 @@ class FileOptions:
 
     def read_ranked(self, path: str, *, user_ids: str | None = None, item_ids: str | None = None) -> Any:
         """Lists of recommendations, or the model that `recsys train` kept in the file."""
-        from recsys.ranks.sources import is_model_path
+        from recsys.ranks.sources import is_model_path, load_model
 
         if is_model_path(path):
-            return self.read_model(path, user_ids, item_ids)
+            return load_model(path, ids=self.ids, user_ids=user_ids, item_ids=item_ids)
         if user_ids is not None or item_ids is not None:
             raise click.UsageError(
                 f"--user-ids and --item-ids name the rows of a model, and {path} holds lists."
             )
         return self.read(path, "lists")
-
-    def read_model(self, path: str, user_ids: str | None, item_ids: str | None) -> Any:
-        """A model; its rows have the ids of these files, else those in the model, else their numbers."""
-        from recsys.models.model_files import load_model
-        from recsys.ranks.sources.factors import row_ids
-
-        files = {"user": user_ids, "item": item_ids}
-        names: dict[str, Any] = {
-            f"{what}_ids": row_ids(file, what, self.ids) for what, file in files.items() if file is not None
-        }
-        return load_model(path, ids=self.ids, **names)
 
     def read_attributes(
         self,

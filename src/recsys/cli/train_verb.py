@@ -8,7 +8,6 @@ from __future__ import annotations
 import time as clock
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -32,6 +31,7 @@ from recsys.cli.verb_options import (
     command,
     option,
 )
+from recsys.errors import check_choice
 
 if TYPE_CHECKING:
     from recsys.models.trainable import Trainable
@@ -74,11 +74,8 @@ class _ModelGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        known = self.list_commands(ctx)
-        if args[0] not in known and not ctx.resilient_parsing:
-            matches = get_close_matches(args[0], known, n=1)
-            nearest = f" Did you mean {matches[0]!r}?" if matches else ""
-            ctx.fail(f"there is no model {args[0]!r}.{nearest} There are {', '.join(known)}.")
+        if not ctx.resilient_parsing:
+            check_choice("model", args[0], self.list_commands(ctx))
         return super().resolve_command(ctx, args)
 
 
@@ -128,8 +125,6 @@ def _model_command(name: str, entry: Trainable) -> click.Command:
 
 def _read_settings(name: str, defaults: Mapping[str, Any], changes: tuple[str, ...]) -> dict[str, Any]:
     """What --set says, each value of the type that its default has."""
-    from recsys.errors import check_choice
-
     settings: dict[str, Any] = {}
     for setting, text in assignments("--set", changes, "SETTING=VALUE").items():
         check_choice(f"setting of {name}", setting, defaults)

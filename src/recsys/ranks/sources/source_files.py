@@ -139,8 +139,8 @@ def load_model(
     path: str | os.PathLike[str],
     *,
     ids: IdKind | None = None,
-    user_ids: Iterable[Any] | None = None,
-    item_ids: Iterable[Any] | None = None,
+    user_ids: Iterable[Any] | os.PathLike[str] | None = None,
+    item_ids: Iterable[Any] | os.PathLike[str] | None = None,
 ) -> Factors | Scores:
     """Load a model, ready to rank: of `recsys train`, `recsys.models.save_model`, or any two matrices.
 
@@ -151,13 +151,16 @@ def load_model(
     Args:
         path: .npz or .safetensors; of matrices also .pt, or a folder such as one of als_U.npy and als_V.npy.
         ids: "str" reads the ids of its rows as text, "int" as whole numbers; by default they stay as kept.
-        user_ids: other ids of the rows of users, instead of those in the file.
+        user_ids: other ids of the rows of users, instead of those in the file; or the file that holds them,
+            one per line or as .npy.
         item_ids: the same for items.
 
     Raises:
         FileError: the file is missing, damaged, of another kind or of a later version.
     """
-    file, given = Path(path), {"user": user_ids, "item": item_ids}
+    file, given = Path(path), dict[str, Any]({"user": user_ids, "item": item_ids})
+    for what, own in given.items():
+        given[what] = row_ids(own, what, ids) if isinstance(own, str | os.PathLike) else own
     if not is_model_file(file):
         return _load_factors(file, ids, given)
     arrays, description = _read_model_file(file)

@@ -7,9 +7,7 @@ evaluation.
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
-from importlib import import_module
 
 import numpy as np
 import pandas as pd
@@ -166,8 +164,3 @@ def _truncated_svd_scores(seen: Float) -> Float:
     size = len(weight)
     _, basis = eigh(weighted.T @ weighted, subset_by_index=[size - 8, size - 1])
     return np.asarray((weighted @ basis) @ basis.T / weight)
-
-
-if __name__ == "__main__":
-    # Imported by name: the demo world itself must not depend on the command.
-    sys.stdout.write(import_module("recsys.cli.demo").demo_text() + "\n")
