@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 import subprocess
 import sys
 import tarfile
@@ -122,6 +123,8 @@ def room_edges(trees: dict[str, ast.Module]) -> tuple[set[tuple[str, str]], set[
                 targets = [f"recsys.{a.name}" for a in node.names if (SOURCE / a.name).is_dir()]
             elif isinstance(node, ast.Import):
                 targets = [a.name for a in node.names if a.name.startswith("recsys.")]
+            elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+                targets = re.findall(r"^f?'(recsys\.\w+)", ast.unparse(node.args[0]))
             for target in targets:
                 edge = (name.split(".")[0], str(target).split(".")[1])
                 if edge[0] != edge[1]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from collections import Counter
@@ -65,6 +66,20 @@ def test_code_lines_are_neither_blank_nor_comments_nor_documentation(house):
     assert house.code_lines(SOURCE) == n_value + n_text + n_function
     assert house.code_lines("") == house.code_lines('"""Only words."""\n') == 0
     assert house.code_lines("def f(): ...\n") == 1
+
+
+def test_an_import_counts_wherever_it_is_made(house):
+    source = """
+from recsys.errors import InputError
+if TYPE_CHECKING:
+    from recsys.models import train
+def late():
+    import recsys.report.page
+    return import_module("recsys.cli.demo"), import_module(f"recsys.splits.{name}"), import_module("torch")
+"""
+    every, eager = house.room_edges({"stats.means": ast.parse(source)})
+    assert every == {("stats", room) for room in ("errors", "report", "cli", "splits")}
+    assert eager == {("stats", "errors")}
 
 
 def test_lines_are_counted_by_room_and_language(house):
