@@ -17,21 +17,9 @@ from typing import Any, Unpack
 import numpy as np
 
 from recsys.comparison.compare_keywords import CompareOptions, PairOptions
-from recsys.comparison.row_pieces import (
-    folder_of,
-    row_pieces,
-    why_in_memory,
-)
+from recsys.comparison.row_pieces import folder_of, row_pieces, why_in_memory
 from recsys.display.cells import Columns
-from recsys.errors import (
-    ColumnError,
-    Fix,
-    InputError,
-    NoRowsError,
-    NotDefinedError,
-    Phrase,
-    UnknownNameError,
-)
+from recsys.errors import ColumnError, Fix, InputError, NoRowsError, NotDefinedError, Phrase, UnknownNameError
 from recsys.evaluation.cautions import comparison_cautions, silenced_codes
 from recsys.evaluation.engine import summarise
 from recsys.evaluation.results import Evaluation, Reported, evaluation_of

@@ -30,11 +30,7 @@ from recsys.comparison.compare import (
     why_no_demand,
 )
 from recsys.comparison.history import earlier_looks
-from recsys.comparison.row_pieces import (
-    folder_of,
-    row_pieces,
-    why_in_memory,
-)
+from recsys.comparison.row_pieces import folder_of, row_pieces, why_in_memory
 from recsys.display.markup import markdown_table, markdown_text
 from recsys.display.number_words import plural
 from recsys.display.tabled import Tabled

@@ -11,12 +11,11 @@ from functools import partial
 
 import numpy as np
 
-from recsys.records.arrays import Array, Bool, Float
+from recsys.records.arrays import Array, Float
 from recsys.stats.pairing import Aligned, Differences, Paired, PairSums, unpaired_notes
 from recsys.stats.resampling import (
     Replicates,
     Resampler,
-    Units,
     collapse,
     replicate,
     replicates_from,
@@ -54,7 +53,9 @@ class PairsInMemory:
         self, triples: Sequence[Triple], tested: Sequence[Paired], resampler: Resampler
     ) -> Replicates:
         """All rows with the same weights of units; adjusted values take the places of their units."""
-        units = self._units(triples)
+        aligned = self.aligned
+        rows = np.stack([aligned.differences(*triple) for triple in triples])
+        units = collapse(rows, aligned.clusters, keys=aligned.keys, weights=aligned.weights)
         totals, weights = units.totals.copy(), units.weights.copy()
         for place, one in enumerate(tested):
             if isinstance(one, Differences) and one.spent is not None:
@@ -63,16 +64,6 @@ class PairsInMemory:
                 totals[place, present] = one.values
         units = replace(units, totals=totals, weights=weights)
         return replicate(units, replace(resampler, keys=units.keys))
-
-    def present(self, triple: Triple) -> Bool:
-        """Which of the users of all tables the pair has."""
-        return np.asarray(self._units([triple]).weights[0] != 0)
-
-    def _units(self, triples: Sequence[Triple]) -> Units:
-        """The differences of each pair, over all units."""
-        aligned = self.aligned
-        rows = np.stack([aligned.differences(*triple) for triple in triples])
-        return collapse(rows, aligned.clusters, keys=aligned.keys, weights=aligned.weights)
 
 
 class MissingIds:

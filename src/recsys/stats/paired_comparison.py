@@ -22,13 +22,7 @@ from recsys.display.number_words import plural
 from recsys.errors import InputError, UnknownNameError
 from recsys.records.arrays import Array, Float, PerCase
 from recsys.records.facts import Kind, Verdict, note
-from recsys.stats.comparison_table import (
-    EFFECTS,
-    ComparisonTable,
-    Options,
-    Row,
-    Triple,
-)
+from recsys.stats.comparison_table import EFFECTS, ComparisonTable, Options, Row, Triple
 from recsys.stats.effects import Effect
 from recsys.stats.gaffke import mean_p
 from recsys.stats.group_jackknife import Jackknife, mean_jackknife
@@ -54,20 +48,8 @@ from recsys.stats.paired_tests import (
     sign_test,
     wilcoxon,
 )
-from recsys.stats.pairing import (
-    Aligned,
-    Differences,
-    Paired,
-    Sides,
-    align,
-    describe_missing,
-    side_estimates,
-)
-from recsys.stats.resampling import (
-    Replicates,
-    Resampler,
-    seed_from_rng,
-)
+from recsys.stats.pairing import Aligned, Differences, Paired, Sides, align, describe_missing, side_estimates
+from recsys.stats.resampling import Replicates, Resampler, seed_from_rng
 from recsys.stats.runs import RunsResult, compare_runs, folds_of_users, merge_runs, run_layout, run_result
 from recsys.stats.samples import FEW, Sample
 from recsys.stats.variance_reduction import (
@@ -476,7 +458,7 @@ def _found_of_means(
         for triple in triples:
             values, counted = pairs.of(triple)
             if values.n_cases and not counted.sample.few_decide:
-                adjusted[triple] = adjustment.pairs(values, pairs.present(triple))
+                adjusted[triple] = adjustment.pairs(values)
     replicates: Replicates | None = None
     draws: _Draws = {}
     if triples and (
@@ -490,17 +472,12 @@ def _found_of_means(
             fit = fit_for_max_t([one.sample for one in tested])
             observed = np.where(fit, replicates.observed_t(), np.nan)
             draws = dict(zip(triples, zip(observed, replicates.t_values(), strict=True), strict=True))
+        del tested  # the differences of all pairs
     found = {}
     for place, triple in enumerate(triples):
         drawn = None if replicates is None else replicates.row(place)
-        found[triple] = _found_of_mean(
-            triple,
-            pairs.of(triple),
-            families,
-            ranges.get(triple[2]),
-            adjusted=adjusted.get(triple),
-            drawn=drawn,
-        )
+        of_triple = triple, pairs.of(triple), families, ranges.get(triple[2])
+        found[triple] = _found_of_mean(*of_triple, adjusted=adjusted.get(triple), drawn=drawn)
     return found, draws
 
 
@@ -519,20 +496,18 @@ def _found_of_mean(
         raise InputError(f"{model!r} and {baseline!r} have no case in common on {metric!r}.", column=metric)
     (confidence, together), is_lower_better = families.levels(metric), metric in options.lower_is_better
     sample, alpha = differences.sample, 1.0 - confidence
-    counted_sample = sample if counted is differences else counted.sample
     ends = _bounds_of(differences, known)
     reach = ends[1] - ends[0]
     tested, saved = (differences, math.nan) if adjusted is None else adjusted
     test = DifferenceTest(
-        sample if adjusted is None else tested.sample, options.test, options.interval_method,
-        reach, tested.notes, tested.spent, drawn,
+        tested.sample, options.test, options.interval_method, reach, tested.notes, tested.spent, drawn,
     )  # fmt: skip
     result = _result(test, tested, options)
     interval = test.interval(confidence)
     wide = interval if together == confidence else test.interval(together)
     sides = differences.side_estimates()
     is_gain = (sides.first > sides.second) != is_lower_better
-    n_above, ties, n_below = counted_sample.wins_ties_losses(options.tie)
+    n_above, ties, n_below = counted.sample.wins_ties_losses(options.tie)
     wins, losses = (n_below, n_above) if is_lower_better else (n_above, n_below)
     notes = differences.notes
     if not sides.second > 0:
@@ -550,16 +525,16 @@ def _found_of_mean(
         alternative: Alternative = "greater" if sides.first > sides.second else "less"
         if mean_p(sample, 0.0, -reach, reach, alternative) > alpha / 2.0:
             what = "losses" if is_gain else "gains"
-            notes += (note("not_excluded", metric, what=what, n=counted_sample.n),)
+            notes += (note("not_excluded", metric, what=what, n=counted.sample.n),)
     effect = EFFECTS[options.effect](differences, confidence=confidence)
-    counts = _Counts(effect, wins, ties, losses, differences.n_cases, counted_sample.n)
+    counts = _Counts(effect, wins, ties, losses, differences.n_cases, counted.sample.n)
     margins, method, least = _Margins(), result.method, -1.0 if ends[0] >= 0.0 else -math.inf
     if adjusted is not None:  # effect, wins and losses stay unadjusted
         sides, method, least = side_estimates(adjusted[0].sides), f"{method}, adjusted", -math.inf
         estimate = Estimate(sides.first - sides.second, test.sample.error, interval, test.sample.n)
         margins = _margins(metric, estimate, test.sample.df - (tested.spent or 0), options)
     elif options.tests_margins:
-        error = math.nan if counted_sample.few_decide else sample.error
+        error = math.nan if counted.sample.few_decide else sample.error
         noted = differences.notes + spread_notes(sample)
         estimate = Estimate(sample.mean, error, interval, sample.n, noted)
         margins = _margins(metric, estimate, sample.df, options, seen=(sample, (-reach, reach)))

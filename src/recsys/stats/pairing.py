@@ -85,9 +85,9 @@ class PairSums:
             sum(part.n_unpaired for part in parts),
         )
 
-    @property
+    @cached_property
     def sample(self) -> Sample:
-        """The differences; read anew each time where they are too many to be kept."""
+        """The differences, which are read where they are too many to be kept."""
         mean = float(self.sums["difference"] / self.n_cases)
         if self.levels is None:
             return Sample(self.read(), known_mean=mean)
@@ -346,10 +346,20 @@ def pair(
     Raises:
         InputError: if lengths differ, an id occurs twice without `clusters`, or no pair is left.
     """
-    by_position = clusters is not None or weights is not None
-    first, second, ids, missing = _pair_by_id(first, second, ids, by_position=by_position)
-    a = _float_vector(first, "the first sample")
-    b = np.zeros_like(a) if second is None else _float_vector(second, "the second sample")
+    a, labels = _values_and_ids(first, "the first sample")
+    b, others = (np.zeros_like(a), labels) if second is None else _values_and_ids(second, "the second sample")
+    missing: Mapping[str, Array] = {}
+    if labels is not None and others is not None:  # with ids on one side only, the order must stay
+        one, two = _by_id(a, labels, "the first sample"), _by_id(b, others, "the second sample")
+        ids = labels
+        if not np.array_equal(labels, others):
+            if clusters is not None or weights is not None:
+                raise InputError(
+                    "the two samples are paired by id, but clusters and weights go by position.",
+                    hint="Bring both samples to one order first: second.loc[first.index].",
+                )
+            aligned = align({"the first sample": one, "the second sample": two}, [""])
+            (a, b), ids, missing = (t[""] for t in aligned.tables.values()), aligned.ids, aligned.missing
     if len(a) != len(b):
         raise InputError(
             f"paired samples must have equal length, got {len(a)} and {len(b)}.",
@@ -383,15 +393,6 @@ def pair(
     return Differences(a[keep], b[keep], clusters_kept, keys, weights_kept, notes)
 
 
-def _float_vector(values: npt.ArrayLike, what: str) -> Float:
-    array = to_floats(values, what)
-    if array.ndim != 1:
-        raise InputError(f"{what} must be one-dimensional, got shape {array.shape}.")
-    if np.isinf(array).any():
-        raise InputError(f"{what} holds an infinite value.", row=int(np.flatnonzero(np.isinf(array))[0]))
-    return array
-
-
 def check_per_case(values: npt.ArrayLike, n: int, name: str) -> Array:
     """An argument that goes with the sample by position, as an array with one entry per case."""
     try:
@@ -412,66 +413,43 @@ def check_per_case(values: npt.ArrayLike, n: int, name: str) -> Array:
     return array
 
 
-def _pair_by_id(
-    first: Any, second: Any, ids: npt.ArrayLike | None, *, by_position: bool
-) -> tuple[Any, Any, npt.ArrayLike | None, Mapping[str, Array]]:
-    """Both samples in one order of ids, the ids, and those missing per side; unchanged without ids."""
-    in_order = _values_in_order(first), _values_in_order(second)
-    first_ids, second_ids = _sample_ids(first), _sample_ids(second)
-    if first_ids is None or (second is not None and second_ids is None):
-        # With ids on one side only, the pairing is by position, so the order must stay.
-        return *in_order, ids, {}
-    a, b = _sample_table(first, "the first sample"), _sample_table(second, "the second sample")
-    if a is None or b is None or (second_ids is not None and np.array_equal(first_ids, second_ids)):
-        return *in_order, first_ids, {}
-    if by_position:
-        raise InputError(
-            "the two samples are paired by id, but clusters and weights go by position.",
-            hint="Bring both samples to one order first: second.loc[first.index].",
-        )
-    aligned = align({"the first sample": a, "the second sample": b}, [""])
-    return *(table[""] for table in aligned.tables.values()), aligned.ids, aligned.missing  # type: ignore[return-value]
-
-
-def _values_in_order(sample: Any) -> Any:
-    """The values of a sample in their own order."""
+def _values_and_ids(sample: Any, what: str) -> tuple[Float, Array | None]:
+    """The values of a sample in their own order, and the ids of a Series or a dict."""
+    ids: Array | None = None
     if isinstance(sample, Mapping):
-        return list(sample.values())
-    return sample if _sample_ids(sample) is None else sample.to_numpy(dtype=np.float64, na_value=np.nan)
+        sample, ids = list(sample.values()), np.asarray(list(sample))
+    elif hasattr(sample, "index") and hasattr(sample, "to_numpy"):
+        ids = np.asarray(sample.index.to_numpy())
+        sample = sample.to_numpy(dtype=np.float64, na_value=np.nan)
+    values = to_floats(sample, what)
+    if values.ndim != 1:
+        raise InputError(f"{what} must be one-dimensional, got shape {values.shape}.")
+    if np.isinf(values).any():
+        raise InputError(f"{what} holds an infinite value.", row=int(np.flatnonzero(np.isinf(values))[0]))
+    return values, ids
 
 
-def _sample_ids(sample: Any) -> Array | None:
-    """The ids of a Series or a dict in their own order; None for other samples."""
-    if isinstance(sample, Mapping):
-        return np.asarray(list(sample))
-    if hasattr(sample, "index") and hasattr(sample, "to_numpy"):
-        return np.asarray(sample.index.to_numpy())
-    return None
-
-
-def _sample_table(sample: Any, what: str) -> PerCase | None:
-    """A Series or a dict as a table by id; None for values without ids."""
-    labels = _sample_ids(sample)
-    if labels is None:
-        return None
-    values = to_floats(_values_in_order(sample), what)
-    order = np.argsort(labels, kind="stable")
-    labels = labels[order]
-    repeats = np.flatnonzero(labels[1:] == labels[:-1])
+def _by_id(values: Float, ids: Array, what: str, name: str = "") -> PerCase:
+    """A sample as a table with one column, in the order of its ids."""
+    order = np.argsort(ids, kind="stable")
+    ids = ids[order]
+    repeats = np.flatnonzero(ids[1:] == ids[:-1])
     if len(repeats):
-        name = labels[repeats].tolist()[0]
-        raise InputError(f"{what} names {name!r} more than once.", row=name)
-    return PerCase(labels, {"": values[order]})
+        repeated = ids[repeats].tolist()[0]
+        raise InputError(f"{what} names {repeated!r} more than once.", row=repeated)
+    return PerCase(ids, {name: values[order]})
 
 
 def tables_of(samples: Mapping[str, Any], name: str) -> dict[str, PerCase]:
     """Samples of several models as tables with one column: by id if all have ids, else by position."""
-    tables = {model: _sample_table(sample, f"{model!r}") for model, sample in samples.items()}
-    if None not in tables.values():
-        return {m: PerCase(t.ids, {name: t.columns[""]}) for m, t in tables.items() if t is not None}
-    columns = {
-        model: _float_vector(_values_in_order(sample), f"{model!r}") for model, sample in samples.items()
-    }
+    columns: dict[str, Float] = {}
+    by_id: dict[str, PerCase] = {}
+    for model, sample in samples.items():
+        columns[model], ids = _values_and_ids(sample, f"{model!r}")
+        if ids is not None:
+            by_id[model] = _by_id(columns[model], ids, f"{model!r}", name)
+    if len(by_id) == len(columns):
+        return by_id
     sizes = {model: len(values) for model, values in columns.items()}
     if len(set(sizes.values())) > 1:
         raise InputError(

@@ -34,6 +34,7 @@ from recsys.records.checks import is_number, to_floats
 from recsys.records.facts import Note, note
 from recsys.stats.inference_results import Estimate, PopulationWarning, caution, t_interval
 from recsys.stats.pairing import Differences
+from recsys.stats.resampling import unit_keys
 from recsys.stats.samples import linearised
 
 # Singular values below this share of the largest are rounding: the columns depend on each other.
@@ -459,17 +460,15 @@ class Adjustment:
     strata: UserStrata | None
     _cache: dict[bytes, tuple[Calibration, tuple[Note, ...]]] = field(default_factory=dict)
 
-    def pairs(self, differences: Differences, present: Bool) -> tuple[Differences, float]:
-        """The pairs of a row adjusted, one per unit, and the share of variance saved.
-
-        `present` marks the units they are made of.
-        """
-        calibration, notes = self._calibration(present)
+    def pairs(self, differences: Differences) -> tuple[Differences, float]:
+        """The pairs of a row adjusted, one per unit, and the share of variance saved."""
         sides = differences.sides
+        keys = sides.keys[sides.weights[0] != 0]
+        calibration, notes = self._calibration(np.isin(unit_keys(self.users), keys))
         unadjusted = np.stack([linearised(sides, row, plain=True) for row in range(2)])
         adjusted = calibration.values(unadjusted)
-        keys, notes = sides.keys[sides.weights[0] != 0], differences.notes + notes
         spreads = (float((first - second).std(ddof=1)) for first, second in (adjusted, unadjusted))
+        notes = differences.notes + notes
         pairs = Differences(adjusted[0], adjusted[1], None, keys, None, notes, calibration.spent)
         return pairs, variance_saved_share(*spreads)
 
