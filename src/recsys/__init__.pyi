@@ -67,8 +67,8 @@ from .inputs import files as files
 from .models import baselines as baselines
 from .models import callbacks as callbacks
 from .models import rerankers as rerankers
+from .ranks import negatives as negatives
 from .splits import datasets as datasets
-from .splits import negatives as negatives
 from .stats import sampled as sampled
 
 __version__: str

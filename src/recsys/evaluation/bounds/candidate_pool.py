@@ -20,6 +20,7 @@ from recsys.evaluation.exposure import resolve_catalogue
 from recsys.kernels.keyed_random import id_keys, pair_keys
 from recsys.metrics.readings import Reading
 from recsys.metrics.registry import Request
+from recsys.ranks.negatives import sample
 from recsys.ranks.ranked_truth import CountedTruth, MatchedTruth, RankedTruth
 from recsys.records.arrays import (
     Array,
@@ -35,7 +36,6 @@ from recsys.records.arrays import (
     is_in,
     sorted_unique,
 )
-from recsys.splits.negatives import sample
 
 T = TypeVar("T")
 BLOCK = 1 << 22  # cells that are processed together

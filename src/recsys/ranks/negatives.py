@@ -18,7 +18,7 @@ from recsys.inputs import read_interactions
 from recsys.inputs.ids import encode, ids_to_array
 from recsys.kernels.keyed_random import Keys, id_keys, mix_bits, pair_keys, unit_floats
 from recsys.records.arrays import Array, Bool, Codes, Float, Ids, Int, Interactions, is_in, sorted_unique
-from recsys.splits.split_table import check_whole_number
+from recsys.records.checks import is_whole
 
 __all__ = [
     "Negatives",
@@ -296,8 +296,11 @@ def _occurring_items(part: Interactions) -> Ids:
 def _check_arguments(how: Any, n: Any, too_few: Any, power: Any, batch_size: Any) -> None:
     check_choice("way to sample negatives", how, HOW)
     check_choice("value of too_few", too_few, ("error", "fewer"))
-    check_whole_number(n, "n", 1)
-    check_whole_number(batch_size, "batch_size", 1)
+    for name, value in (("n", n), ("batch_size", batch_size)):
+        if not is_whole(value, 1):
+            raise SplitError(
+                f"{name}={value!r} is not a whole number of at least 1.", hint=f"Pass {name}=99."
+            )
     if not 0 <= power < float("inf"):
         raise SplitError(f"power={power!r} is not a number of at least 0.", hint="Pass power=0.75.")
 
