@@ -14,10 +14,11 @@ from recsys.stats.group_jackknife import Jackknife, Plan, coverage_jackknife, ja
 from recsys.stats.inference_results import RankTestWarning, SkewWarning, StatisticsWarning, t_interval
 from recsys.stats.intervals import delta_values, mean_interval
 from recsys.stats.multiple_comparisons import max_t
-from recsys.stats.online_experiments import _Group, _lift
+from recsys.stats.online_experiments import _cuped_samples, _Group, _lift
 from recsys.stats.paired_comparison import compare_tables
-from recsys.stats.paired_tests import sign_flip, sign_test, wilcoxon
+from recsys.stats.paired_tests import sign_flip
 from recsys.stats.pairing import pair
+from recsys.stats.rank_tests import sign_test, wilcoxon
 from recsys.stats.resampling import Resampler, Units, groups_of, replicate, unit_keys
 from recsys.stats.sequential import ConfidenceSequence, Watch, boundaries, msprt
 from worlds.statistics import ALPHA, alone, flip_p, t_p, upper
@@ -201,15 +202,17 @@ def test_intervals_of_experiments_cover() -> None:
     ones = np.ones(1500)
     for _ in range(worlds):
         a, b = rng.exponential(2.0, 1500), rng.exponential(2.2, 1500)
-        row = _lift("m", "mean", ("b", "a"), (_Group(b, ones, None), _Group(a, ones, None)), 0.95)
+        pair_of = _Group(b, ones, None), _Group(a, ones, None)
+        row = _lift("m", "mean", pair_of, _cuped_samples(pair_of)[0], 0.95)
         inside["mean"] += 0.2 in row.interval
         inside["lift"] += 0.1 in row.lift_interval
         views = [rng.integers(1, 9, 1500) for _ in range(2)]
         clicks = [rng.binomial(v, p) for v, p in zip(views, (0.22, 0.2), strict=True)]
-        groups = tuple(
+        pair_of = tuple(
             _Group(c.astype(float), v.astype(float), None) for c, v in zip(clicks, views, strict=True)
         )
-        inside["ratio"] += 0.02 in _lift("m", "ratio", ("b", "a"), groups, 0.95).interval
+        row = _lift("m", "ratio", pair_of, _cuped_samples(pair_of)[0], 0.95)
+        inside["ratio"] += 0.02 in row.interval
     shares = {name: count / worlds for name, count in inside.items()}
     assert all(covers(share, worlds) for share in shares.values()), shares
 
