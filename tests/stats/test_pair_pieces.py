@@ -11,8 +11,10 @@ from recsys.errors import InputError
 from recsys.stats import samples
 from recsys.stats.effects import d_z
 from recsys.stats.gaffke import mean_bounds, mean_p, units_needed
-from recsys.stats.paired_tests import difference_estimate, paired_t, sign_flip, sign_test
+from recsys.stats.margins import difference_estimate
+from recsys.stats.paired_tests import paired_t, sign_flip
 from recsys.stats.pairing import PairSums, pair
+from recsys.stats.rank_tests import sign_test
 from recsys.stats.samples import Sample
 from recsys.stats.sign_flips import SignFlips
 

@@ -1,9 +1,8 @@
-"""Each paired test against SciPy, statsmodels or plain enumeration; symmetry, floors, cautions, margins."""
+"""Each paired test against SciPy, statsmodels or plain enumeration; symmetry, floors, cautions."""
 
 from __future__ import annotations
 
 import itertools
-import math
 import subprocess
 import sys
 import warnings
@@ -15,11 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import stats
-from statsmodels.stats.weightstats import ttost_paired
 
 import recsys.stats
 from recsys.errors import InputError, UnknownNameError
-from recsys.stats.effects import rank_biserial
 from recsys.stats.inference_results import (
     RankTestWarning,
     SkewWarning,
@@ -28,21 +25,10 @@ from recsys.stats.inference_results import (
     UnpairedWarning,
     ZeroVarianceWarning,
 )
-from recsys.stats.paired_tests import (
-    bayes_paired,
-    bootstrap_test,
-    equivalence,
-    non_inferiority,
-    paired_t,
-    sign_flip,
-    sign_test,
-    signed_rank_sums,
-    wilcoxon,
-)
+from recsys.stats.paired_tests import bootstrap_test, paired_t, sign_flip
 from recsys.stats.pairing import pair, tables_of
+from recsys.stats.rank_tests import sign_test, wilcoxon
 
-# The method had another name before SciPy 1.15.
-ASYMPTOTIC = "asymptotic" if "asymptotic" in (stats.wilcoxon.__doc__ or "") else "approx"
 ALTERNATIVES = ["two-sided", "greater", "less"]
 EXACT = {"rtol": 1e-10, "atol": 1e-14}
 
@@ -96,48 +82,6 @@ def test_t_over_uneven_clusters_is_that_of_leaving_them_out(sides) -> None:
     df = np.trace(covariance) ** 2 / np.trace(covariance @ covariance)
     expected = [d.mean() / error, df, 2 * stats.t(df).sf(abs(d.mean()) / error)]
     np.testing.assert_allclose([ours.statistic, ours.df, ours.p_value], expected, **EXACT)
-
-
-@pytest.mark.parametrize("alternative", ALTERNATIVES)
-def test_wilcoxon_exact_is_scipys_without_ties(sides, alternative) -> None:
-    ours = wilcoxon(pair(*sides), alternative=alternative)
-    theirs = stats.wilcoxon(*sides, alternative=alternative, method="exact")
-    np.testing.assert_allclose(ours.p_value, theirs.pvalue, **EXACT)
-
-
-@pytest.mark.parametrize("alternative", ALTERNATIVES)
-def test_wilcoxon_exact_with_ties_is_the_enumeration(alternative) -> None:
-    d = np.array([0.1, 0.1, -0.2, 0.2, 0.3, 0.0, 0.3, -0.1, 0.5, 0.0, 0.5])
-    moved = d[d != 0]
-    ranks = stats.rankdata(np.abs(moved))
-    sums = np.array([ranks @ np.array(kept) for kept in itertools.product([0, 1], repeat=len(moved))])
-    plus = ranks[moved > 0].sum()
-    upper, lower = np.mean(sums >= plus - 1e-9), np.mean(sums <= plus + 1e-9)
-    expected = {"greater": upper, "less": lower, "two-sided": min(1, 2 * min(upper, lower))}[alternative]
-    assert wilcoxon(d, alternative=alternative, method="exact").p_value == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize("alternative", ALTERNATIVES)
-def test_wilcoxon_normal_is_scipys_with_ties_and_zeros(alternative) -> None:
-    d = np.random.default_rng(4).choice([-0.5, -0.2, 0.0, 0.2, 0.5, 1.0], size=120)
-    ours = wilcoxon(d, alternative=alternative, method="normal")
-    theirs = stats.wilcoxon(
-        d, alternative=alternative, method=ASYMPTOTIC, correction=True, zero_method="wilcox"
-    )
-    np.testing.assert_allclose(ours.p_value, theirs.pvalue, **EXACT)
-
-
-def test_sign_is_statsmodels_and_the_dead_zone_makes_ties(sides) -> None:
-    from statsmodels.stats.descriptivestats import sign_test as oracle
-
-    d = sides[0] - sides[1]
-    np.testing.assert_allclose(sign_test(d).p_value, oracle(d)[1], **EXACT)
-    still = np.where(np.abs(d) <= 0.4, 0.0, d)
-    zoned = sign_test(d, dead_zone=0.4)
-    assert zoned.n == np.count_nonzero(still)
-    assert zoned.n < 40
-    np.testing.assert_allclose(zoned.p_value, oracle(still)[1], **EXACT)
-    assert sign_test(np.array([0.1, -0.1, 0.05]), dead_zone=0.2).p_value == 1.0
 
 
 @pytest.mark.parametrize("alternative", ALTERNATIVES)
@@ -305,44 +249,6 @@ def test_clusters_by_position_stay_with_their_values():
         pair(x, x.sort_index(), clusters=clusters)
 
 
-def test_ties_up_to_rounding_are_ties() -> None:
-    """Tenths are not exact in binary: 0.3 - 0.1 and 0.8 - 0.6 differ in the last bit, 3 - 1 and 8 - 6 not."""
-    rng = np.random.default_rng(1)
-    a, b = rng.integers(0, 11, 400), rng.integers(0, 11, 400)
-    for method in ("normal", "exact"):
-        whole, tenths = wilcoxon(pair(a, b), method=method), wilcoxon(pair(a / 10, b / 10), method=method)
-        assert (tenths.statistic, tenths.p_value, tenths.n) == (whole.statistic, whole.p_value, whole.n)
-    assert signed_rank_sums(pair(a / 10, b / 10)) == signed_rank_sums(pair(a, b))
-    assert rank_biserial(pair(a / 10, b / 10)).value == rank_biserial(pair(a, b)).value
-
-
-@pytest.mark.parametrize("alternative", ALTERNATIVES)
-def test_wilcoxon_compares_differences_as_they_are_when_asked_to(alternative) -> None:
-    """Tenths tie only up to rounding: SciPy takes them for different sizes, and so do we with 0."""
-    rng = np.random.default_rng(7)
-    a, b = rng.integers(0, 10, 60) / 10, rng.integers(0, 10, 60) / 10
-    d = a - b
-    assert len(np.unique(np.abs(d))) > len(np.unique(np.abs(d).round(9)))
-    exact = wilcoxon(d, alternative=alternative, method="normal", equal_within=0)
-    theirs = stats.wilcoxon(d, alternative=alternative, method=ASYMPTOTIC, correction=True)
-    assert exact.p_value == pytest.approx(float(theirs.pvalue), rel=1e-12)
-    assert exact.p_value != wilcoxon(d, alternative=alternative, method="normal").p_value
-    plus, minus = signed_rank_sums(d, equal_within=0)
-    assert theirs.statistic == (min(plus, minus) if alternative == "two-sided" else plus)
-    assert rank_biserial(d, equal_within=0).value == pytest.approx((plus - minus) / (plus + minus))
-    # Rounded differences tie in SciPy as well, and its p is then ours.
-    rounded = stats.wilcoxon(d.round(9), alternative=alternative, method=ASYMPTOTIC, correction=True)
-    assert wilcoxon(d, alternative=alternative, method="normal").p_value == pytest.approx(
-        float(rounded.pvalue), rel=1e-12
-    )
-
-
-@pytest.mark.parametrize("share", [-1e-9, 1.0, math.nan, "none", None])
-def test_a_tolerance_that_is_no_share_is_refused(share) -> None:
-    with pytest.raises(InputError, match="equal_within="):
-        wilcoxon([0.1, 0.2, -0.4], equal_within=share)
-
-
 @pytest.mark.parametrize("test", [paired_t, sign_flip, wilcoxon, sign_test])
 def test_cases_of_a_unit_that_cancel_are_no_difference(test) -> None:
     """0.1 + 0.2 - 0.3 is 5.6e-17 in binary; two hundred users with that are not a significant difference."""
@@ -441,92 +347,3 @@ def test_documents_keep_scipys_t_test_without_variance() -> None:
         assert alone["interpretation"] == "undefined"
     with pytest.warns(SmallSampleWarning):
         assert np.isnan(cohens_d([0.1], [0.4]))
-
-
-@pytest.fixture
-def close_sides() -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(3)
-    a = rng.normal(size=50)
-    return a + 0.1, a + 0.5 * rng.normal(size=50)
-
-
-def test_tost_is_statsmodels(close_sides) -> None:
-    p, low, high = ttost_paired(*close_sides, -0.3, 0.25)
-    ours = equivalence(pair(*close_sides), (-0.3, 0.25))
-    np.testing.assert_allclose(
-        [ours.p_value, ours.p_above_low, ours.p_below_high], [p, low[1], high[1]], rtol=1e-10
-    )
-
-
-def test_tost_rejects_exactly_when_its_interval_fits(close_sides) -> None:
-    wide = equivalence(pair(*close_sides), 1.0).interval
-    assert wide.confidence == pytest.approx(0.9)
-    edge = max(abs(wide.low), abs(wide.high))
-    assert (
-        equivalence(pair(*close_sides), edge * 1.001).p_value
-        < 0.05
-        < equivalence(pair(*close_sides), edge * 0.999).p_value
-    )
-
-
-def test_non_inferiority_is_the_shifted_t_test(close_sides) -> None:
-    ours = non_inferiority(pair(*close_sides), 0.1)
-    theirs = stats.ttest_rel(close_sides[0] + 0.1, close_sides[1], alternative="greater")
-    assert ours.p_value == pytest.approx(theirs.pvalue, rel=1e-10)
-    assert ours.interval.high == math.inf
-    assert (ours.interval.low > -0.1) == (ours.p_value < 0.05)
-
-
-def test_posterior_mirrors_the_t_test(close_sides) -> None:
-    ours = bayes_paired(pair(*close_sides))
-    one_sided = stats.ttest_rel(*close_sides, alternative="greater")
-    assert ours.p_worse == pytest.approx(one_sided.pvalue, rel=1e-10)
-    assert ours.p_equal == 0.0
-    limits = stats.ttest_rel(*close_sides).confidence_interval()
-    np.testing.assert_allclose([ours.interval.low, ours.interval.high], list(limits), rtol=1e-10)
-
-
-def test_posterior_of_the_rope_is_the_area_between(close_sides) -> None:
-    ours = bayes_paired(pair(*close_sides), (-0.05, 0.2))
-    d = close_sides[0] - close_sides[1]
-    law = stats.t(49, d.mean(), stats.sem(d))
-    assert ours.p_equal == pytest.approx(law.cdf(0.2) - law.cdf(-0.05), rel=1e-9)
-    assert ours.p_worse + ours.p_equal + ours.p_better == pytest.approx(1)
-
-
-def test_correlated_folds_widen_the_posterior() -> None:
-    folds = np.array([0.02, 0.03, 0.01, 0.025, 0.015])
-    plain, wide = bayes_paired(folds), bayes_paired(folds, correlation=0.2)
-    assert wide.scale / plain.scale == pytest.approx(math.sqrt((1 / 5 + 0.2 / 0.8) / (1 / 5)))
-    assert wide.p_better < plain.p_better
-
-
-def test_margins_without_spread_need_the_range_of_the_differences() -> None:
-    """Six users with a gain of 0.1 say nothing about a seventh, who may lose as much as the range allows."""
-    with pytest.warns(ZeroVarianceWarning):
-        assert math.isnan(equivalence(np.full(6, 0.1), 0.2).p_value)
-    with pytest.warns(ZeroVarianceWarning):
-        assert math.isnan(non_inferiority(np.full(300, 0.1), 0.2).p_value)
-    with pytest.warns(ZeroVarianceWarning):
-        both = equivalence(np.full(6, 0.1), 0.2, bounds=(-1, 1))
-    # An exponential share of the unseen user outweighs the six others.
-    assert both.p_above_low == pytest.approx((1 + 0.3 / 0.8) ** -6)
-    assert both.p_below_high == pytest.approx((1 + 0.1 / 0.8) ** -6)
-    with pytest.warns(ZeroVarianceWarning):
-        assert non_inferiority(np.full(300, 0.1), 0.2, bounds=(-1, 1)).p_value < 1e-9
-    with pytest.warns(ZeroVarianceWarning):
-        assert equivalence(np.full(6, 0.2), 0.2, bounds=(-1, 1)).p_value == 1.0
-    with pytest.warns(ZeroVarianceWarning):
-        assert bayes_paired(np.full(6, 0.1), 0.05).p_better == 1.0
-
-
-def test_margins_that_cannot_be_are_refused() -> None:
-    d = [0.1, 0.2, 0.4]
-    with pytest.raises(InputError, match="lower to a higher"):
-        equivalence(d, (0.1, -0.1))
-    with pytest.raises(InputError, match="positive"):
-        non_inferiority(d, -0.1)
-    with pytest.raises(InputError, match="ROPE"):
-        bayes_paired(d, (0.2, 0.1))
-    with pytest.raises(InputError, match="correlation"):
-        bayes_paired(d, correlation=1.0)

@@ -49,6 +49,11 @@ if TYPE_CHECKING:
     from recsys.stats.intervals import ratio_interval as ratio_interval
     from recsys.stats.intervals import ratio_units as ratio_units
     from recsys.stats.intervals import statistic_interval as statistic_interval
+    from recsys.stats.margins import BayesResult as BayesResult
+    from recsys.stats.margins import EquivalenceResult as EquivalenceResult
+    from recsys.stats.margins import bayes_paired as bayes_paired
+    from recsys.stats.margins import equivalence as equivalence
+    from recsys.stats.margins import non_inferiority as non_inferiority
     from recsys.stats.multiple_comparisons import FriedmanResult as FriedmanResult
     from recsys.stats.multiple_comparisons import MaxT as MaxT
     from recsys.stats.multiple_comparisons import adjust as adjust
@@ -56,23 +61,18 @@ if TYPE_CHECKING:
     from recsys.stats.multiple_comparisons import max_t as max_t
     from recsys.stats.multiple_comparisons import omnibus as omnibus
     from recsys.stats.paired_comparison import compare_tables as compare_tables
-    from recsys.stats.paired_tests import BayesResult as BayesResult
-    from recsys.stats.paired_tests import EquivalenceResult as EquivalenceResult
-    from recsys.stats.paired_tests import bayes_paired as bayes_paired
     from recsys.stats.paired_tests import bootstrap_test as bootstrap_test
-    from recsys.stats.paired_tests import equivalence as equivalence
-    from recsys.stats.paired_tests import non_inferiority as non_inferiority
     from recsys.stats.paired_tests import normality as normality
     from recsys.stats.paired_tests import paired_t as paired_t
     from recsys.stats.paired_tests import sign_flip as sign_flip
-    from recsys.stats.paired_tests import sign_test as sign_test
-    from recsys.stats.paired_tests import signed_rank_sums as signed_rank_sums
     from recsys.stats.paired_tests import statistic_permutation as statistic_permutation
-    from recsys.stats.paired_tests import wilcoxon as wilcoxon
     from recsys.stats.pairing import Differences as Differences
     from recsys.stats.pairing import align as align
     from recsys.stats.pairing import pair as pair
     from recsys.stats.pairing import tables_of as tables_of
+    from recsys.stats.rank_tests import sign_test as sign_test
+    from recsys.stats.rank_tests import signed_rank_sums as signed_rank_sums
+    from recsys.stats.rank_tests import wilcoxon as wilcoxon
     from recsys.stats.resampling import Replicates as Replicates
     from recsys.stats.resampling import Resampler as Resampler
     from recsys.stats.resampling import Units as Units

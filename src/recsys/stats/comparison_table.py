@@ -25,9 +25,9 @@ from recsys.stats.effects import (
     users_needed,
 )
 from recsys.stats.inference_results import Interval, check_confidence
+from recsys.stats.margins import BayesResult, EquivalenceResult
 from recsys.stats.mean_inference import METHODS, Method
 from recsys.stats.multiple_comparisons import CORRECTIONS
-from recsys.stats.paired_tests import BayesResult, EquivalenceResult
 from recsys.stats.resampling import Progress, Rng, Scheme
 from recsys.stats.runs import RunsResult
 from recsys.stats.sign_flips import METHOD as FLIPS

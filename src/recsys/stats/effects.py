@@ -38,8 +38,8 @@ from recsys.stats.inference_results import (
     t_quantile,
     t_ratio,
 )
-from recsys.stats.paired_tests import EQUAL_WITHIN, without_rounding
 from recsys.stats.pairing import Differences, Paired, as_differences, as_paired
+from recsys.stats.rank_tests import EQUAL_WITHIN, without_rounding
 from recsys.stats.resampling import has_spread
 from recsys.stats.samples import Sample
 

@@ -37,18 +37,17 @@ from recsys.stats.inference_results import (
     t_tail,
     warn_once,
 )
-from recsys.stats.mean_inference import BOOTSTRAPS, DifferenceTest, spread_notes
-from recsys.stats.multiple_comparisons import adjust, adjust_best, fit_for_max_t, join_parts, step_down
-from recsys.stats.pair_pieces import PairsInMemory, PairSource
-from recsys.stats.paired_tests import (
+from recsys.stats.margins import (
     BayesResult,
     EquivalenceResult,
     bayes_from_estimate,
     equivalence_from_estimate,
-    sign_test,
-    wilcoxon,
 )
+from recsys.stats.mean_inference import BOOTSTRAPS, DifferenceTest, spread_notes
+from recsys.stats.multiple_comparisons import adjust, adjust_best, fit_for_max_t, join_parts, step_down
+from recsys.stats.pair_pieces import PairsInMemory, PairSource
 from recsys.stats.pairing import Aligned, Differences, Paired, Sides, align, describe_missing, side_estimates
+from recsys.stats.rank_tests import sign_test, wilcoxon
 from recsys.stats.resampling import Replicates, Resampler, seed_from_rng
 from recsys.stats.runs import RunsResult, compare_runs, folds_of_users, merge_runs, run_layout, run_result
 from recsys.stats.samples import FEW, Sample

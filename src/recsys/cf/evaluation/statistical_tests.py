@@ -20,8 +20,9 @@ from recsys.stats.effects import glass_delta as glass_effect
 from recsys.stats.inference_results import Alternative, Estimate, TestResult, check_alpha
 from recsys.stats.mean_inference import Method, infer_mean
 from recsys.stats.multiple_comparisons import adjust
-from recsys.stats.paired_tests import paired_t, sign_flip, signed_rank_sums, wilcoxon
+from recsys.stats.paired_tests import paired_t, sign_flip
 from recsys.stats.pairing import Differences, pair
+from recsys.stats.rank_tests import signed_rank_sums, wilcoxon
 from recsys.stats.resampling import check_resamples
 
 # Every name of the first and of the second sample.
