@@ -119,7 +119,7 @@ class _ComparisonJob:
             name: (len(ids), np.array(ids.tolist(), dtype=aligned[0].ids.dtype))
             for name, ids in pairs.missing.items()
         }
-        sums = [(*triple, counted, _packed(one)) for (triple, counted), one in pairs.state().items()]
+        sums = [(*triple, counted, _packed(one)) for (triple, counted), one in pairs.sums.items()]
         found = {"n_cases": pairs.n_cases, "missing": missing, "sums": sums}
         document = zlib.compress(json.dumps(pack(found)).encode(), 6)
         yield pa.record_batch({"part": pa.array([document], pa.binary())})

@@ -247,7 +247,6 @@ class DifferenceTest:
     test: str = "permutation"
     interval_method: str = FLIPS
     reach: float = math.inf
-    notes: tuple[Note, ...] = ()
     spent: int | None = None
     drawn: Replicates | None = None
 
@@ -256,44 +255,33 @@ class DifferenceTest:
         return SignFlips.of(self.sample)
 
     @cached_property
-    def _is_sparse(self) -> bool:
+    def is_sparse(self) -> bool:
+        """Whether too few differ for the bootstrap that was asked for."""
         is_resampled = bool({self.test, self.interval_method} & set(BOOTSTRAPS))
         return is_resampled and self.sample.few_are_not_zero(BOOTSTRAP_FROM)
 
     def result(self, confidence: float = 0.95) -> TestResult:
         """The test; `confidence` is that of the interval of t."""
-        test, sample, notes = self.test, self.sample, self.notes
+        test, sample = self.test, self.sample
         if test == "t" or (test == "permutation" and self.spent is not None):
-            result = infer_mean(sample, 0.0, confidence=confidence, spent=self.spent or 0).test(notes)
-        elif test in BOOTSTRAPS and not self._is_sparse and self.drawn is not None:
+            return infer_mean(sample, 0.0, confidence=confidence, spent=self.spent or 0).test()
+        if test in BOOTSTRAPS and not self.is_sparse and self.drawn is not None:
             label = f"{test} bootstrap ({self.drawn.deviations.shape[1]} {self.drawn.scheme} draws)"
             p = float(self.drawn.p_values(test)[0])
-            result = replace(self._statistic_only(), method=label, p_value=p)
-        else:
-            result = self._statistic_only() if sample.few_decide else infer_mean(sample, 0.0).test(notes)
-            result = replace(result, method=FLIPS, p_value=self._flips.p_value())
-        return self.with_sparse_note(result)
-
-    def with_sparse_note(self, result: TestResult) -> TestResult:
-        """The result with a note where too few differ for the bootstrap that was asked for."""
-        return (
-            replace(result, notes=(*result.notes, too_sparse_note(self.sample)))
-            if self._is_sparse
-            else result
-        )
+            return replace(self._statistic_only(), method=label, p_value=p)
+        result = self._statistic_only() if sample.few_decide else infer_mean(sample, 0.0).test()
+        return replace(result, method=FLIPS, p_value=self._flips.p_value())
 
     def _statistic_only(self) -> TestResult:
         """The t statistic without the caution of skewness, as the t distribution is not used."""
-        sample = self.sample
-        notes = self.notes + spread_notes(sample) + tail_notes(sample)
-        return TestResult(
-            "", sample.mean, t_ratio(sample.mean, sample.error), math.nan, sample.n, notes=notes
-        )
+        sample, t = self.sample, t_ratio(self.sample.mean, self.sample.error)
+        notes = spread_notes(sample) + tail_notes(sample)
+        return TestResult("", sample.mean, t, math.nan, sample.n, notes=notes)
 
     def interval(self, level: float) -> Interval:
         """The interval of this confidence."""
         sample, method = self.sample, self.interval_method
-        if self._is_sparse or (method == FLIPS and self.spent is None):
+        if self.is_sparse or (method == FLIPS and self.spent is None):
             return self._flips_interval(level)
         if method in BOOTSTRAPS and self.drawn is not None:
             low, high = self.drawn.limits(method, level)[0].tolist()

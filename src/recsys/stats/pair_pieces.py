@@ -93,7 +93,8 @@ class PairsOfPieces:
     """The pairs of all models and metrics, added up in one pass over the pieces.
 
     Where a pair has too many distinct differences to be counted, they are read when they are needed: 8 bytes
-    per user, of one pair at a time. `centres` are the means of each model, about.
+    per user, of one pair at a time. `centres` are the means of each model, about. The `sums` of a pair are
+    those of values that are averaged, or that are counted; those of other pieces can be added.
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class PairsOfPieces:
     ) -> None:
         self._pieces = pieces
         self._centres, self._has_terms = centres, has_terms
-        self._sums: dict[tuple[Triple, bool], PairSums] = {}
+        self.sums: dict[tuple[Triple, bool], PairSums] = {}
         self.missing: dict[str, MissingIds] = {}
         self.n_cases = 0
         for piece in pieces(_metrics_of(triples)):
@@ -126,11 +127,7 @@ class PairsOfPieces:
 
     def add(self, key: tuple[Triple, bool], more: PairSums) -> None:
         """Add the sums of a piece to those of a pair, of values that are averaged or that are counted."""
-        self._sums[key] = PairSums.total([self._sums[key], more]) if key in self._sums else more
-
-    def state(self) -> dict[tuple[Triple, bool], PairSums]:
-        """All sums, to be added up elsewhere."""
-        return dict(self._sums)
+        self.sums[key] = PairSums.total([self.sums[key], more]) if key in self.sums else more
 
     def of(self, triple: Triple) -> tuple[Paired, Paired]:
         """The pairs of values that are averaged, and of those in which wins and losses are counted."""
@@ -138,13 +135,13 @@ class PairsOfPieces:
         return values, self._paired(triple, is_counted=True) if triple[2] in self._has_terms else values
 
     def _paired(self, triple: Triple, *, is_counted: bool) -> PairSums:
-        found = self._sums[triple, is_counted]
+        found = self.sums[triple, is_counted]
         read = partial(self._read, triple, is_counted=is_counted)
         return replace(found, notes=unpaired_notes(found.n_unpaired), read=read)
 
     def _read(self, triple: Triple, *, is_counted: bool) -> Float:
         """The differences of a pair, in the order of its users."""
-        found, n_read = np.empty(self._sums[triple, is_counted].n_cases), 0  # filled in place: it is large
+        found, n_read = np.empty(self.sums[triple, is_counted].n_cases), 0  # filled in place: it is large
         for piece in self._pieces([triple[2]]):
             differences = piece[is_counted].differences(*triple)
             present = differences[~np.isnan(differences)]

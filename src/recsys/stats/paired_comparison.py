@@ -43,7 +43,7 @@ from recsys.stats.margins import (
     bayes_from_estimate,
     equivalence_from_estimate,
 )
-from recsys.stats.mean_inference import BOOTSTRAPS, DifferenceTest, spread_notes
+from recsys.stats.mean_inference import BOOTSTRAPS, DifferenceTest, spread_notes, too_sparse_note
 from recsys.stats.multiple_comparisons import adjust, adjust_best, fit_for_max_t, join_parts, step_down
 from recsys.stats.pair_pieces import PairsInMemory, PairSource
 from recsys.stats.pairing import Aligned, Differences, Paired, Sides, align, describe_missing, side_estimates
@@ -203,15 +203,10 @@ def _compare(
             )
         else:
             found.append(of_means[triple])
-    p_values = families.adjust([one.p_value for one in found], options.correction, draws)
+    p_values = families.adjust([one.p_value for one in found], draws)
     of_margins = [
-        np.ones(len(found))
-        if getattr(found[0].margins, name) is None
-        else families.adjust(
-            [getattr(one.margins, name).p_value for one in found],
-            "holm" if options.correction == "max-t" else options.correction,
-        )
-        for name in ("equivalence", "non_inferiority")
+        np.ones(len(found)) if tests[0] is None else families.adjust([test.p_value for test in tests])
+        for tests in ([getattr(one.margins, name) for one in found] for name in _Margins._fields[:2])
     ]
     rows = zip(found, p_values.tolist(), *(p.tolist() for p in of_margins), strict=True)
     notes = describe_missing(pairs.missing, pairs.n_cases, warns=True)
@@ -341,8 +336,11 @@ class _Families:
         alone, is_each = self.options.confidence, self.options.correction in ("none", "bh", "by")
         return alone, alone if is_each else 1.0 - (1.0 - alone) / self.size(metric)
 
-    def adjust(self, found: Sequence[float], correction: str, draws: _Draws | None = None) -> Float:
-        """P-values of all rows, each corrected over its family."""
+    def adjust(self, found: Sequence[float], draws: _Draws | None = None) -> Float:
+        """P-values of all rows, each corrected over its family; by Holm for max-T without draws."""
+        correction = self.options.correction
+        if correction == "max-t" and draws is None:
+            correction = "holm"
         p_values = np.array(found, dtype=np.float64)
         adjusted = p_values.copy()
         names = np.array([self.name(metric) for *_, metric in self.triples])
@@ -499,9 +497,11 @@ def _found_of_mean(
     reach = ends[1] - ends[0]
     tested, saved = (differences, math.nan) if adjusted is None else adjusted
     test = DifferenceTest(
-        tested.sample, options.test, options.interval_method, reach, tested.notes, tested.spent, drawn,
+        tested.sample, options.test, options.interval_method, reach, tested.spent, drawn,
     )  # fmt: skip
-    result = _result(test, tested, options)
+    of_ranks: dict[str, Callable[[Any], TestResult]]
+    of_ranks = {"wilcoxon": wilcoxon, "sign": partial(sign_test, dead_zone=options.tie)}
+    result = of_ranks[options.test](tested) if options.test in of_ranks else test.result(confidence)
     interval = test.interval(confidence)
     wide = interval if together == confidence else test.interval(together)
     sides = differences.side_estimates()
@@ -517,7 +517,9 @@ def _found_of_mean(
         notes += (note("few_signs", metric, **facts, level=100 * alpha),)
     if options.adjusts and adjusted is None:
         notes += (note("not_adjusted", metric, is_mean=True),)
-    notes += tuple(one for one in result.notes if one not in notes)
+    notes += tuple(one for one in (*tested.notes, *result.notes) if one not in notes)
+    if test.is_sparse:
+        notes += (too_sparse_note(tested.sample),)
     if options.tests_margins and known is None and math.isfinite(reach) and ends != (0.0, 1.0):
         notes += (note("range_assumed", metric, low=ends[0], high=ends[1]),)
     if math.isfinite(reach) and result.p_value < alpha and not options.adjusts:
@@ -542,14 +544,6 @@ def _found_of_mean(
         triple, sides.first, counts, sides, own, wide, result.statistic, result.p_value, method, margins,
         least, variance_saved=saved,
     )  # fmt: skip
-
-
-def _result(test: DifferenceTest, pairs: Paired, options: Options) -> TestResult:
-    if options.test == "wilcoxon":
-        return test.with_sparse_note(wilcoxon(pairs))  # type: ignore[arg-type] # of pairs in memory
-    if options.test == "sign":
-        return test.with_sparse_note(sign_test(pairs, dead_zone=options.tie))
-    return test.result(options.confidence)
 
 
 def _bounds_of(d: Paired, known: Bounds | None) -> Bounds:
