@@ -592,25 +592,21 @@ def _found_in_runs(
     adjustment: Adjustment | None,
 ) -> _Found:
     """The same with test and interval over the runs, adjusted if there is an adjustment."""
-    metric, uneven = found.triple[2], len(model) != len(baseline)
+    metric, options, uneven = found.triple[2], families.options, len(model) != len(baseline)
     over_runs = partial(
-        compare_runs, model, baseline, metric, layout=layout,
-        test_over_train=families.options.test_over_train,
-    )  # fmt: skip
-    confidence, together = families.levels(metric)
-    plain = over_runs(confidence=confidence)
+        compare_runs, model, baseline, metric, layout=layout, test_over_train=options.test_over_train
+    )
+    plain = over_runs(confidence=options.confidence)
     if found.counts.wins + found.counts.losses < FEW or plain.standard_error == 0:
         # The spread between runs adds to what was not seen, and no test is known for both.
         notes = (note("few_differ_in_runs", metric), *plain.notes)
-        wide = Interval(-math.inf, math.inf, confidence, "none")
+        wide = Interval(-math.inf, math.inf, options.confidence, "none")
         plain = replace(plain, standard_error=math.nan, interval=wide, p_value=math.nan, notes=notes)
-        return _over_runs(found, plain, wide, layout, families.options, uneven=uneven)
-    runs = over_runs(confidence=confidence, adjustment=adjustment)
-    wide = over_runs(confidence=together, adjustment=adjustment).interval
-    found = _over_runs(found, runs, wide, layout, families.options, uneven=uneven)
+        return _over_runs(found, lambda **_: plain, layout, families, uneven=uneven)
+    found = _over_runs(found, partial(over_runs, adjustment=adjustment), layout, families, uneven=uneven)
     if adjustment is None:
         return found
-    saved = variance_saved_share(runs.standard_error, plain.standard_error)
+    saved = variance_saved_share(found.own.standard_error, plain.standard_error)
     return replace(found, variance_saved=saved, test=f"{found.test}, adjusted")
 
 
@@ -627,11 +623,11 @@ def _found_by_jackknife(
 
     `runs` are those of the model.
     """
-    options, levels, n_runs = families.options, families.levels(triple[2]), max(len(model), len(baseline))
+    options, n_runs = families.options, max(len(model), len(baseline))
     differences = [model[r % len(model)] - baseline[r % len(baseline)] for r in range(n_runs)]
     model_mean, baseline_mean = mean_jackknife(model), mean_jackknife(baseline)
     mean_difference = mean_jackknife(differences)
-    estimate, wide = map(mean_difference.estimate, levels)
+    estimate, wide = map(mean_difference.estimate, families.levels(triple[2]))
     t, df = t_ratio(estimate.value, estimate.standard_error), mean_difference.df
     model_variance, baseline_variance = model_mean.variance(), baseline_mean.variance()
     covariance = (model_variance + baseline_variance - (model_mean - baseline_mean).variance()) / 2.0
@@ -663,20 +659,20 @@ def _found_by_jackknife(
             run_result, "users and runs added", per_run, [(by_users, df), (by_runs, n_runs - 1.0)],
             variances=(float(by_users[0, 0]), float(by_runs[0, 0])), n_users=counts.n_cases,
         )  # fmt: skip
-    result, result_wide = (over_runs(confidence=level) for level in levels)
-    uneven = len(model) != len(baseline)
-    return _over_runs(found, result, result_wide.interval, layout, options, uneven=uneven)
+    return _over_runs(found, over_runs, layout, families, uneven=len(model) != len(baseline))
 
 
 def _over_runs(
-    found: _Found, runs: RunsResult, interval: Interval, layout: str, options: Options, *, uneven: bool
+    found: _Found, at: Callable[..., RunsResult], layout: str, families: _Families, *, uneven: bool
 ) -> _Found:
     """The same with test and intervals over several runs, whose spread is part of the error.
 
-    Notes say which options several runs ignore; `interval` is that of the family, `uneven`: the two sides
+    Notes say which options several runs ignore; `at` gives the runs at a confidence, `uneven`: the two sides
     differ in their number of runs.
     """
-    metric, notes = found.triple[2], runs.notes
+    metric, options = found.triple[2], families.options
+    runs, wide = (at(confidence=level) for level in families.levels(metric))
+    notes = runs.notes
     for name, usual in (("test", ("permutation", "t")), ("interval", (None, "t"))):
         if getattr(options, name) not in usual:
             notes += (note("users_only", option=name, value=getattr(options, name)),)
@@ -692,7 +688,7 @@ def _over_runs(
         found,
         sides=runs.sides(found.sides.second),
         own=Estimate(runs.value, error, runs.interval, runs.n, found.own.notes + notes),
-        together=interval,
+        together=wide.interval,
         statistic=runs.value / error if error > 0 else math.nan,
         p_value=runs.p_value,
         test=runs.method,

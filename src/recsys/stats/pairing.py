@@ -243,10 +243,6 @@ class Aligned:
         weights = None if self.weights is None else self.weights[kept]
         return collapse(rows[:, kept], clusters, keys=self.keys[kept], weights=weights)
 
-    def notes(self) -> tuple[Note, ...]:
-        """A note on the cases each table lacks, if any is missing."""
-        return describe_missing(self.missing, len(self.ids))
-
 
 def unpaired_notes(n_unpaired: int) -> tuple[Note, ...]:
     """That some cases have a value on one side only; nothing if there are none."""
