@@ -336,10 +336,10 @@ def test_inspection_takes_lists_and_interactions():
     assert analysis.inspect_user_recommendations("bob", recsys.read_lists({"bob": ["a"]}), truth=before)[
         "hit"
     ].tolist() == [True]
-    with pytest.raises(InputError, match="user 'zoe' is not one of the 1 users of the lists"):
+    with pytest.raises(InputError, match="user 'zoe' is not one of the 1 users"):
         analysis.inspect_user_recommendations("zoe", lists)
     model = recsys.Factors(U, V, user_ids=["ann", "bob"], item_ids=list("abcd"))
     shown = analysis.inspect_user_recommendations("ann", model, k=2, history=before)
     assert shown["item"].tolist() == ["c", "d"]
-    with pytest.raises(InputError, match="user 3 is not one of the 2 users of the model"):
-        analysis.inspect_user_recommendations(3, model)
+    with pytest.raises(InputError, match="user 'zoe' is not one of the 2 users"):
+        analysis.inspect_user_recommendations("zoe", model)

@@ -204,7 +204,7 @@ class TestGate:
         failed(results("-m", "mrr=1%", "-m", "MRR=90%"), 3, "mrr has two margins")
 
     def test_the_metrics_there_are_are_named(self, results):
-        failed(results("-m", "ndcg@10"), 3, "no ndcg@10", "It has mrr.")
+        failed(results("-m", "ndcg@10"), 3, "no metric 'ndcg@10'", "It has: mrr.")
 
     def test_a_summary_never_overwrites_a_result(self, results, tmp_path):
         before = (tmp_path / "new.json").read_text()

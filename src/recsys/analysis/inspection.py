@@ -14,7 +14,7 @@ from recsys.evaluation.evaluate import recommend
 from recsys.inputs.frames import ROLES
 from recsys.inputs.timestamps import to_seconds
 from recsys.ranks.sources import Factors, Scores, from_model
-from recsys.records.arrays import Array, Ids, Int, Interactions, Lists
+from recsys.records.arrays import Array, Int, Interactions, Lists
 
 _PRODUCT_COLUMNS = (
     "product_name", "brand", "avg_star", "num_sold_time", "title", "name", "category", "genres",
@@ -60,26 +60,30 @@ def inspect_user_recommendations(
     >>> shown[["product_name", "hit", "history_product_name"]].values.tolist()
     [['Oil', False, 'Soap'], ['Balm', True, '']]
     """
+    source: Any = None
     if isinstance(model, Lists):
-        at = _entries_of(model, u_id)
-        if at is None:
-            raise _unknown_user(u_id, model.cases, "lists")
-        user, lists, at = u_id, model, at[:k]
-        items = lists.items.values[lists.codes[at]].tolist()
-        history = _items_of(history, user)
+        user, users, item_ids = u_id, model.cases, model.items.values.tolist()
     else:
         source, user, item_ids = _resolve_ids(model, mappings, u_id)
+        users = source.user_rows.ids
         for name, rows in (("train", history), ("truth", truth)):
             if isinstance(rows, Interactions):
                 source.check_ids(rows, name)
-        if not source.user_rows.numbered and user not in set(source.user_rows.ids.values.tolist()):
-            raise _unknown_user(user, source.user_rows.ids, "model")
+    # Of a row number the source itself says what is wrong.
+    is_row = source is not None and source.user_rows.numbered
+    if not is_row and user not in set(users.values.tolist()):
+        hint = Phrase("Check the id, and its type ({ids=}).")
+        raise InputError(f"user {user!r} is not one of the {len(users):,} users.", hint=hint)
+    history = _items_of(history, user)
+    if isinstance(model, Lists):
+        lists, at = model, _entries_of(model, user)[:k]
+    else:
         own_ids = source.item_rows.ids.values.tolist()  # what the source itself calls the items
         own_id_of = dict(zip(item_ids, own_ids, strict=True))
-        history = _items_of(history, user)
         past = [own_id_of[item] for item in history or () if item in own_id_of]
         lists = recommend(source, k, users=[user], seen={user: past} if past and exclude_seen else None)
-        items, at = [item_ids[int(c)] for c in lists.codes.tolist()], np.arange(len(lists.codes))
+        at = np.arange(len(lists.codes))
+    items = [item_ids[int(code)] for code in lists.codes[at]]
     scores = None if lists.scores is None else lists.scores[at]
     known = _items_of(truth, user)
     frame = described_list(items, products_df, scores=scores, history=history, truth=known, columns=columns)
@@ -121,18 +125,11 @@ def described_list(
     return frame
 
 
-def _unknown_user(user: Any, known: Ids, what: str) -> InputError:
-    return InputError(
-        f"user {user!r} is not one of the {len(known):,} users of the {what}.",
-        hint=Phrase("Check the id, and its type ({ids=})."),
-    )
-
-
-def _entries_of(data: Interactions | Lists, user: Any) -> Int | None:
-    """Return the positions of the entries of one user; None if the data has no such user."""
+def _entries_of(data: Interactions | Lists, user: Any) -> Int:
+    """Return the positions of the entries of one user."""
     wanted = np.array([user], dtype=object if isinstance(user, str) else np.int64)
     code = data.cases.code_of(wanted)[0]
-    return None if code < 0 else np.arange(data.indptr[code], data.indptr[code + 1])
+    return np.arange(*data.indptr[code : code + 2]) if code >= 0 else np.arange(0)
 
 
 def _items_of(rows: Iterable[Any] | Interactions | None, user: Any) -> list[Any] | None:
@@ -140,8 +137,6 @@ def _items_of(rows: Iterable[Any] | Interactions | None, user: Any) -> list[Any]
     if not isinstance(rows, Interactions):
         return None if rows is None else list(rows)
     at = _entries_of(rows, user)
-    if at is None:
-        return []
     if rows.times is not None:
         with suppress(RecsysError):
             at = at[np.argsort(to_seconds(rows.times[at]), kind="stable")]

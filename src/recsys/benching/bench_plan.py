@@ -18,17 +18,7 @@ from narwhals.exceptions import NarwhalsError
 
 from recsys.display.number_words import plural
 from recsys.display.text_tables import note_text
-from recsys.errors import (
-    ColumnError,
-    FileError,
-    IdTypeError,
-    InputError,
-    Phrase,
-    RecsysWarning,
-    SplitError,
-    came_as,
-    warn,
-)
+from recsys.errors import ColumnError, FileError, IdTypeError, InputError, Phrase, SplitError, came_as
 from recsys.evaluation.results import Evaluation
 from recsys.inputs import read_interactions, read_lists
 from recsys.inputs.files.formats import open_file
@@ -358,10 +348,10 @@ def read_events(
         return table.assign(**{name: ratings})
 
 
-def read_rated(path: str, columns: Mapping[str, str] | None, **reading: Any) -> Interactions:
-    """Return the interactions in a file, without the rows that lack a rating: a warning counts them."""
+def read_rated(path: str, columns: Mapping[str, str] | None, **reading: Any) -> tuple[Interactions, int]:
+    """Return the interactions in a file without the rows that lack a rating, and how many these are."""
     try:
-        return read_file(path, "truth", columns=columns, **reading)
+        return read_file(path, "truth", columns=columns, **reading), 0
     except InputError:
         if path == "-":
             raise
@@ -371,8 +361,7 @@ def read_rated(path: str, columns: Mapping[str, str] | None, **reading: Any) -> 
         missing = np.zeros(len(table), dtype=bool) if name is None else _missing_ratings(table, name)
         if not missing.any():
             raise
-    warn(RecsysWarning, f"left out: {plural(int(missing.sum()), 'row')} without a rating.")
-    return read_interactions(table.take(~missing), columns=roles, table=path)
+    return read_interactions(table.take(~missing), columns=roles, table=path), int(missing.sum())
 
 
 def _read_roles(

@@ -19,7 +19,6 @@ from recsys.cli.verb_options import (
     OUTPUT,
     Given,
     argument,
-    assignments,
     command,
     option,
 )
@@ -38,7 +37,7 @@ from recsys.cli.verb_options import (
     option("--items FILE", "The catalogue: a table with an item column, or one id per line (.txt).", INPUT),
     option("--sampled N", "Candidates were N sampled negatives.", INPUT, type=COUNT),
     option("-k", "The cut-off.", METRICS, type=COUNT, default=10),
-    option("-m, --metric TEXT ...", "For the checks that evaluate; repeatable.", METRICS, name="metrics"),
+    shared_options.metrics_option("For the checks that evaluate; repeatable."),
     shared_options.preset_option,
     shared_options.changes_option,
     option("--only CHECK ...", "Run this check only; repeatable."),
@@ -62,7 +61,10 @@ def audit_command(given: Given) -> None:
     """
     from recsys import audit
 
-    files, path_of = given.gather(FileOptions), assignments("--model", given.model, "NAME=FILE")
+    files, path_of = (
+        given.gather(FileOptions),
+        shared_options.assignments("--model", given.model, "NAME=FILE"),
+    )
     report = audit(
         files.read(given.train, "truth"),
         files.read(given.test, "truth"),

@@ -71,12 +71,7 @@ def _words(given: Given) -> Any:
 @command(
     "conform",
     _command_argument,
-    option(
-        "-m, --metric TEXT ...",
-        "Such as ndcg, without @k; repeatable; all by default.",
-        METRICS,
-        name="metrics",
-    ),
+    shared_options.metrics_option("Such as ndcg, without @k; repeatable; all by default."),
     option("--decision NAME ...", "A decision it knows, such as gain; repeatable. By default all."),
     option("--default-only", "It knows the default of every decision and nothing else."),
     option("--tolerance", "The largest relative difference; 1e-12.", type=click.FloatRange(min=0)),

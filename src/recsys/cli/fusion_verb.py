@@ -11,18 +11,7 @@ from recsys.cli import shared_options
 from recsys.cli.error_messages import note
 from recsys.cli.output import print_csv
 from recsys.cli.shared_options import FileOptions
-from recsys.cli.verb_options import (
-    COUNT,
-    INPUT,
-    METRICS,
-    NEW_FILE,
-    OUTPUT,
-    Given,
-    argument,
-    assignments,
-    command,
-    option,
-)
+from recsys.cli.verb_options import COUNT, INPUT, METRICS, NEW_FILE, OUTPUT, Given, argument, command, option
 
 
 @command(
@@ -153,14 +142,11 @@ def _read_runs(given: Given, files: FileOptions) -> list[Any]:
 
 def _parameters(weights: str | None, settings: tuple[str, ...]) -> dict[str, Any]:
     """What --weights and --param say."""
-    texts = assignments("--param", settings, "NAME=NUMBER")
-    found: dict[str, Any] = {}
-    try:
-        if weights is not None:
-            found["weights"] = [float(weight) for weight in weights.split(",")]
-        for name, number in texts.items():
-            found[name] = float(number) if "." in number or "e" in number.lower() else int(number)
-    except ValueError as error:
-        text = "expected numbers, as in --weights 0.7,0.3 --param k=60"
-        raise click.UsageError(f"{text} ({error}).") from None
+    texts = shared_options.assignments("--param", settings, "NAME=NUMBER")
+    found: dict[str, Any] = {name: shared_options.number_or_text(text) for name, text in texts.items()}
+    if weights is not None:
+        found["weights"] = [shared_options.number_or_text(weight) for weight in weights.split(",")]
+    wrong = [value for value in (*found.values(), *found.get("weights", ())) if isinstance(value, str)]
+    if wrong:
+        raise click.UsageError(f"{wrong[0]}: expected numbers, as in --weights 0.7,0.3 --param k=60.")
     return found

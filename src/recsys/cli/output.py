@@ -115,12 +115,8 @@ def write_per_user(result: Any, path: Path, *, raw: bool) -> None:
     if path.suffix.lower() == ".parquet":
         write_bytes(path, parquet_bytes(result.per_user_frame("arrow")))
         return
-    frame = result.per_user
-    columns = [frame.index.tolist(), *(frame[name].tolist() for name in frame)]  # whole numbers stay whole
-    rows = (
-        ["" if value != value else value for value in row]  # noqa: PLR0124 - NaN
-        for row in zip(*columns, strict=True)
-    )
+    frame = result.per_user.reset_index()
+    columns = {name: frame[name].tolist() for name in frame}  # whole numbers stay whole
+    rows = (["" if cell != cell else cell for cell in row] for row in zip(*columns.values(), strict=True))  # noqa: PLR0124 - NaN
     delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
-    names = [frame.index.name, *frame.columns]
-    write_text(path, csv_text(names, rows, delimiter=delimiter, raw=raw))
+    write_text(path, csv_text(columns, rows, delimiter=delimiter, raw=raw))

@@ -19,7 +19,6 @@ from recsys.cli.verb_options import (
     COUNT,
     INPUT,
     LEVEL,
-    METRICS,
     NEW_FILE,
     OUTPUT,
     POSITIVE,
@@ -38,19 +37,15 @@ from recsys.errors import FileError
     option("--lists FILE", "Try each decision on these lists …", INPUT),
     option("--truth FILE", "… against this truth.", INPUT),
     shared_options.request_options,
-    option(
-        "--set DECISION=VALUE ...",
-        "Change one decision of both conventions; repeatable.",
-        METRICS,
-        name="changes",
-    ),
+    shared_options.changes_option,
     shared_options.file_options_for("--lists", "--truth"),
     shared_options.quiet_option,
 )
 def explain_command(given: Given) -> None:
     """Explain the difference between A and B: names of conventions, or saved results (.json).
 
-    With --lists and --truth each decision is switched in turn on that data, so the steps add up to the whole:
+    --set changes both conventions. With --lists and --truth each decision is switched in turn on that data,
+    so the steps add up to the whole:
     recsys explain default rectools --lists als.csv --truth test.csv -m ndcg@10
     """
     from recsys.comparison.explain import explain
@@ -81,7 +76,7 @@ def explain_command(given: Given) -> None:
     "gate",
     argument("new", "NEW"),
     option("--against FILE", "The saved result in force.", INPUT, required=True),
-    option("-m, --metric TEXT ...", "Such as ndcg@10; repeatable.", METRICS, name="metrics", required=True),
+    shared_options.metrics_option("Such as ndcg@10; repeatable.", required=True),
     option(
         "--non-inferior MARGIN",
         "How much worse it may be: 1% of the old value, or 0.005 in its units.",
@@ -136,7 +131,7 @@ def gate_command(given: Given) -> None:
 @command(
     "history",
     argument("folder", "FOLDER", default="results"),
-    option("-m, --metric TEXT ...", "Such as ndcg@10; repeatable; by default all.", METRICS, name="metrics"),
+    shared_options.metrics_option("Such as ndcg@10; repeatable; by default all."),
     option("--name MODEL", "One model only.", OUTPUT),
     shared_options.json_option,
     shared_options.csv_option,

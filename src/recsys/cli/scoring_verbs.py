@@ -185,11 +185,8 @@ def _lists_and_truth(
 @command(
     "ratings",
     argument("file", "FILE"),
-    option(
-        "-m, --metric TEXT ...",
-        "Such as rmse, user_mae or 'ece(bins=20)'; or ratings, clicks; repeatable.",
-        METRICS,
-        name="metrics",
+    shared_options.metrics_option(
+        "Such as rmse, user_mae or 'ece(bins=20)'; or ratings, clicks; repeatable."
     ),
     column_option("user", "users"),
     column_option("actual", "ratings, labels or clicks"),

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -28,7 +29,6 @@ from recsys.cli.verb_options import (
     SEED,
     Given,
     Option,
-    assignments,
     keyword,
     option,
 )  # fmt: skip
@@ -137,6 +137,27 @@ class FileOptions:
                 known = ", ".join(map(str, frame.columns))
                 raise ColumnError(f"there is no column {name!r}.", table=path, hint=f"There are {known}.")
         return frame[[ids, *columns]] if columns else frame
+
+
+def assignments(flag: str, texts: Iterable[str], form: str) -> dict[str, str]:
+    """{name: value} of an option that is typed in this form, such as NAME=FILE; each name once."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, _, value = (part.strip() for part in text.partition("="))
+        if not (name and value):
+            raise click.UsageError(f"{flag} {text} is not {form}.")
+        if name in found:
+            raise click.UsageError(f"{flag} {name} is given twice.")
+        found[name] = value
+    return found
+
+
+def number_or_text(text: str) -> float | str:
+    """5 is a number, 0.2 a share, 2026-01-31 a date, 7d a length."""
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text
 
 
 def requests_of(given: Given) -> list[Request]:
@@ -256,14 +277,16 @@ decision_options = (
     ),
     keyword("headline", section=METRICS),
 )
+
+
+def metrics_option(text: str, **attributes: Any) -> Option:
+    """The option of the metrics of a verb."""
+    return option("-m, --metric TEXT ...", text, METRICS, name="metrics", **attributes)
+
+
 request_options = (
-    option(
-        "-m, --metric TEXT ...",
-        "Such as ndcg@10 or 'ndcg(gain=exp2)@10'; repeatable.",
-        METRICS,
-        name="metrics",
-    ),
-    keyword("k", name="cuts", multiple=True, type=int),
+    metrics_option("Such as ndcg@10 or 'ndcg(gain=exp2)@10'; repeatable."),
+    keyword("k", "Cut-off for metrics that name none; repeatable.", name="cuts", multiple=True, type=int),
 )
 metric_options = (*request_options, preset_option, changes_option)
 memory_options = (keyword("memory"), keyword("per_user", name="per_user_to"), keyword("checkpoint"))

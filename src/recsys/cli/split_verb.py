@@ -31,15 +31,7 @@ from recsys.errors import Fix, worded
 
 
 def _number_or_text(_: Any, __: Any, value: str | None) -> Any:
-    """5 is a number, 0.2 a share, 2026-01-31 a date, 7d a length."""
-    if value is None:
-        return None
-    for kind in (int, float):
-        try:
-            return kind(value)
-        except ValueError:
-            continue
-    return value
+    return None if value is None else shared_options.number_or_text(value)
 
 
 def _check_format(_: click.Context, option: Any, value: str | None) -> str | None:

@@ -27,7 +27,6 @@ from recsys.cli.verb_options import (
     Target,
     VerbCommand,
     argument,
-    assignments,
     command,
     option,
 )
@@ -126,21 +125,18 @@ def _model_command(name: str, entry: Trainable) -> click.Command:
 def _read_settings(name: str, defaults: Mapping[str, Any], changes: tuple[str, ...]) -> dict[str, Any]:
     """What --set says, each value of the type that its default has."""
     settings: dict[str, Any] = {}
-    for setting, text in assignments("--set", changes, "SETTING=VALUE").items():
+    for setting, text in shared_options.assignments("--set", changes, "SETTING=VALUE").items():
         check_choice(f"setting of {name}", setting, defaults)
-        default = defaults[setting]
-        try:
-            settings[setting] = (
-                text if isinstance(default, str) else int(text) if isinstance(default, int) else float(text)
-            )
-        except ValueError:
-            if default is None:  # a number or a text, such as 604800 or 7d
-                settings[setting] = None if text.lower() == "none" else text
-                continue
+        default, value = defaults[setting], shared_options.number_or_text(text)
+        if default is None:  # a number or a text, such as 604800 or 7d
+            settings[setting] = None if text.lower() == "none" else value
+        elif isinstance(default, str):
+            settings[setting] = text
+        elif isinstance(value, str) or (isinstance(default, int) and not isinstance(value, int)):
             what = "a whole number" if isinstance(default, int) else "a number"
-            raise click.UsageError(
-                f"--set {setting}={text}: {setting} is {what}, such as {default}."
-            ) from None
+            raise click.UsageError(f"--set {setting}={text}: {setting} is {what}, such as {default}.")
+        else:
+            settings[setting] = type(default)(value)
     return settings
 
 
@@ -158,12 +154,16 @@ def _keep(
 def _read_history(files: FileOptions, path: str) -> Interactions:
     """The interactions of a file, but those without a rating; without a header user, item, rating, time."""
     from recsys.benching.bench_plan import read_rated
+    from recsys.display.number_words import plural
     from recsys.inputs.files.ncf import has_no_header
 
     if files.form is None and path != "-" and Path(path).is_file() and has_no_header(path):
         files = replace(files, form="ratings")
     reading = {"ids": files.ids, "format": files.form, "encoding": files.encoding}
-    return read_rated(path, files.columns("truth") or None, **reading)
+    history, n_missing = read_rated(path, files.columns("truth") or None, **reading)
+    if n_missing:
+        note(f"left out: {plural(n_missing, 'row')} without a rating.", head="warning")
+    return history
 
 
 def _read_catalogue(files: FileOptions, path: str | None, history: Interactions) -> list[Any] | None:

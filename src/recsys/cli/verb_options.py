@@ -145,19 +145,6 @@ def option(
     return made
 
 
-def assignments(flag: str, texts: Iterable[str], form: str) -> dict[str, str]:
-    """{name: value} of an option that is typed in this form, such as NAME=FILE; each name once."""
-    found: dict[str, str] = {}
-    for text in texts:
-        name, _, value = (part.strip() for part in text.partition("="))
-        if not (name and value):
-            raise click.UsageError(f"{flag} {text} is not {form}.")
-        if name in found:
-            raise click.UsageError(f"{flag} {name} is given twice.")
-        found[name] = value
-    return found
-
-
 def argument(name: str, metavar: str = "", **attributes: Any) -> click.Argument:
     """An argument and how the help shows it; by default by its name."""
     if metavar in _PATHS:
@@ -165,15 +152,18 @@ def argument(name: str, metavar: str = "", **attributes: Any) -> click.Argument:
     return click.Argument([name], metavar=metavar or None, **attributes)
 
 
-def keyword(of: str, *, section: str = "", **attributes: Any) -> Option:
-    """The option of a keyword of evaluate or compare, with its line in the help and its default there."""
+def keyword(of: str, help: str = "", *, section: str = "", **attributes: Any) -> Option:  # noqa: A002 - click's
+    """The option of a keyword of evaluate or compare, with its line in the help unless one is given."""
     declared = KEYWORDS[of]
     section = section or _SECTION_OF.get(declared.group, METRICS)
     for kind in (declared.type, *get_args(declared.type)):
         if kind is float or get_origin(kind) is Literal:
             attributes.setdefault("type", click.Choice(get_args(kind)) if get_args(kind) else kind)
     return option(
-        declared.option, declared.help, section, **{"name": of, "default": declared.default} | attributes
+        declared.option,
+        help or declared.help,
+        section,
+        **{"name": of, "default": declared.default} | attributes,
     )
 
 

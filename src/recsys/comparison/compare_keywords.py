@@ -67,7 +67,6 @@ class PairOptions(TypedDict, total=False):
             None,
             UNITS,
             "--covariate COLUMN",
-            "Number in --users to adjust for (CUPED); repeatable.",
         ),
     ]
     covariate_means: Annotated[
@@ -76,13 +75,7 @@ class PairOptions(TypedDict, total=False):
     ]
     strata: Annotated[
         Any,
-        Keyword(
-            "groups of users to stratify by: as `covariates`, or a column of it.",
-            None,
-            UNITS,
-            "--strata COLUMN",
-            "Groups in --users to stratify by.",
-        ),
+        Keyword("groups to stratify by. As `covariates`, or a column of it.", None, UNITS, "--strata COLUMN"),
     ]
     stratum_shares: Annotated[
         Mapping[Any, float] | None,

@@ -45,14 +45,7 @@ class LengthKeywords(TypedDict, total=False):
     """Cut-offs and what users had; a scorer of scikit-learn takes them in its own way."""
 
     k: Annotated[
-        int | Sequence[int] | None,
-        Keyword(
-            "cut-offs for metrics that name none.",
-            None,
-            MEASURED,
-            "-k",
-            "Cut-off for metrics that name none; repeatable.",
-        ),
+        int | Sequence[int] | None, Keyword("cut-offs for metrics that name none.", None, MEASURED, "-k")
     ]
     seen: Annotated[
         Any,
