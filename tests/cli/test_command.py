@@ -174,7 +174,7 @@ def test_usage_errors(run):
     assert_failed(run(*two, "--set", "tie=best"), 2, "'ties'")
     assert_failed(run(*two, "--set", "ties=bets"), 2, "'best'")
     assert_failed(run(*two, "--set", "ties"), 2, "--set ties=expected")
-    assert_failed(run(*two, "--set", "max_grade=high"), 2, "not a number")
+    assert_failed(run(*two, "--set", "max_grade=high"), 2, "not a finite number")
     assert_failed(run(*two, "--format", "xls"), 2, "xls")
     assert_failed(run(*two, "--json", "--csv"), 2, "exclude")
     assert_failed(run(*two, "--per-user", "out.xls"), 2, ".parquet")

@@ -6,8 +6,6 @@ library takes, and so on. Metrics and conventions are checked before any file is
 
 from __future__ import annotations
 
-import glob
-import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,11 +27,12 @@ from recsys.cli.verb_options import (
     SEED,
     Given,
     Option,
+    inputs_of,
     keyword,
     option,
 )  # fmt: skip
 from recsys.conventions.decisions import Conventions
-from recsys.errors import ColumnError, ConventionError
+from recsys.errors import ColumnError
 
 if TYPE_CHECKING:
     from recsys.metrics.registry import Request
@@ -173,12 +172,7 @@ def conventions_of(given: Given, name: str | None = None) -> Conventions:
     for decision, value in assignments("--set", given.changes, _SETTING).items():
         decisions[decision] = value
         if decision in _NUMERIC_DECISIONS:
-            try:
-                decisions[decision] = None if value.lower() == "none" else float(value)
-            except ValueError:
-                raise ConventionError(
-                    f"--set {decision}={value} is not a number.", hint="Give a number, or none."
-                ) from None
+            decisions[decision] = None if value.lower() == "none" else number_or_text(value)
     return Conventions.of(name or given.preset).but(**decisions)
 
 
@@ -238,12 +232,7 @@ def _stored_ids(ctx: click.Context, _: click.Parameter, value: str | None) -> st
         return value
     from recsys.inputs.files.reader import stored_ids
 
-    # Outputs are a Path, and the two folders of --memory.
-    given = [one for name, one in ctx.params.items() if name not in ("per_user_to", "checkpoint")]
-    several = [one if isinstance(one, tuple) else (one,) for one in given]
-    texts = [text for one in several for text in one if isinstance(text, str)]
-    paths = [text for text in texts if os.path.exists(text) or glob.has_magic(text)]  # noqa: PTH110 - long names
-    return stored_ids(*paths) or "str"
+    return stored_ids(*inputs_of(ctx)) or "str"
 
 
 ids_option = keyword("ids", type=click.Choice(["str", "int", "auto"]), callback=_stored_ids)

@@ -186,6 +186,16 @@ def command(
     return decorate
 
 
+def inputs_of(ctx: click.Context) -> list[str]:
+    """The files and folders that were named for a verb to read, as far as they are known yet."""
+    paths: list[str] = []
+    for param in ctx.command.params:
+        value = ctx.params.get(str(param.name))
+        if value and param.type is _PATH_TYPE and getattr(param, "section", INPUT) not in (LARGE, OUTPUT):
+            paths += [value] if isinstance(value, str) else value
+    return paths
+
+
 def _flat(items: Iterable[Any]) -> Iterator[Any]:
     for item in items:
         if isinstance(item, click.Parameter):
@@ -207,16 +217,10 @@ class VerbCommand(click.Command):
         forms = [f"--{form}" for form in FORMS if ctx.params.get(form)]
         if len(forms) > 1:
             raise click.UsageError(f"{' and '.join(forms)} exclude each other.")
-        values = {param: ctx.params[str(param.name)] for param in self.params}
-        read = [
-            value
-            for param, value in values.items()
-            if param.type is _PATH_TYPE and getattr(param, "section", INPUT) not in (LARGE, OUTPUT)
-        ]
-        inputs = [path for one in read for path in (one if isinstance(one, tuple) else (one,)) if path]
-        for param, value in values.items():
-            if isinstance(param.type, Target) and value is not None:
-                param.type.check(value, param.opts[-1], inputs)
+        for param in self.params:
+            path = ctx.params[str(param.name)]
+            if isinstance(param.type, Target) and path is not None:
+                param.type.check(path, param.opts[-1], inputs_of(ctx))
         with print_warnings():
             return super().invoke(ctx)
 
