@@ -306,7 +306,7 @@ def requests(kind: str = "all") -> list[str]:
 
     found = []
     for name, metric in sorted(METRICS.items()):
-        if (kind == "places" and metric.needs) or (kind == "by group" and metric.summary is not None):
+        if (kind == "places" and metric.needs) or (kind == "by group" and metric.pooling.summary is not None):
             continue
         cut = "" if metric.at_k == "never" else "@3"
         found += [name] if metric.at_k != "required" else []
@@ -315,7 +315,7 @@ def requests(kind: str = "all") -> list[str]:
             found += [
                 f"{name}({word}={choice}){cut}"
                 for word, choices in metric.choices.items()
-                for choice in choices
+                for choice in (choices if isinstance(choices, tuple) else ())
                 if choice != metric.params[word] and isinstance(choice, str) and ":" not in choice
             ]
     return found

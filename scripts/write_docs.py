@@ -33,6 +33,7 @@ from recsys.evaluation.evaluate_keywords import GROUPS, BatchKeywords, EvaluateK
 from recsys.inputs.files import FORMATS, write_text
 from recsys.metrics import METRICS, Metric
 from recsys.metrics.registry import NEEDS
+from recsys.metrics.traits import Between, quotient
 from recsys.records.keywords import read_keywords
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -523,7 +524,7 @@ def _standard_section(metric: Metric) -> list[str]:
     better = {"higher": "higher is better", "lower": "lower is better", "zero": "0 is best"}[metric.better]
     lines.append(f"- bounds: {bounds_text(facts)}; {better}")
     if predicted:
-        if metric.kind == "derived":
+        if metric.kind in ("pooled", "rows"):
             lines.append(
                 f"- `{metric.name}` is over all rows at once, `user_{metric.name}` the mean over the users "
                 "of the value of their own rows; a user without a value is left out"
@@ -545,10 +546,12 @@ def _standard_section(metric: Metric) -> list[str]:
             lines.append(f"- value for an empty list: {words}; it {about[metric.population]}")
         lines.append(f"- `ties=expected`: {_expected_words(metric)}")
     for parameter, default in metric.params.items():
-        words = metric.choices.get(parameter, ())
+        choices = metric.choices.get(parameter, ())
+        words = [] if isinstance(choices, Between) else [word for word in choices if word is not callable]
         named = all(isinstance(word, str) for word in words) and words
         plain = [f"`{word}`" for word in words if str(word).isidentifier()]
         one_of = f", one of {', '.join(plain)}" if named else ""
+        one_of += f", {choices}" if isinstance(choices, Between) else ""
         one_of += "".join(f", or written as `{word}`" for word in words if named and f"`{word}`" not in plain)
         value = f"`{default:g}`" if isinstance(default, float) else f"`{default}`"
         not_set = "null, the only column" if parameter in ("by", "of") and "items" in metric.needs else "null"
@@ -564,22 +567,23 @@ def _standard_section(metric: Metric) -> list[str]:
 def _overall_words(metric: Metric) -> str:
     if metric.kind == "catalogue":
         return "one number over all cases, and none per case"
-    if metric.combine_if == "always":
+    if metric.pooling.combine_if == "always":
         return "always pooled: sum of numerators / sum of denominators of the cases in the mean"
-    if metric.summary is not None:
+    if metric.pooling.summary is not None:
         return "as the formula says"
     words = "the mean of the cases"
-    if metric.combine_if is not None:
-        decision, value = metric.combine_if
-        how = "as the formula says" if metric.kind == "derived" else "sum of numerators / sum of denominators"
+    if metric.pooling.combine_if is not None:
+        decision, value = metric.pooling.combine_if
+        is_ratio = metric.pooling.combine is quotient
+        how = "sum of numerators / sum of denominators" if is_ratio else "as the formula says"
         words += f"; under `{decision}={value}`: {how}"
     return words
 
 
 def _expected_words(metric: Metric) -> str:
-    if metric.ties == "refuse":
+    if metric.tied.ties == "refuse":
         return "refused where any list has a tie"
-    return "the order by id" if metric.ties == "shown" else "the mean over all orders"
+    return "the order by id" if metric.tied.ties == "shown" else "the mean over all orders"
 
 
 def vectors_file(family: str) -> str:

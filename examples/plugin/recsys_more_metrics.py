@@ -20,6 +20,7 @@ from recsys.metrics.catalogue import CatalogueReading
 from recsys.metrics.ranges import DataLimits, Range
 from recsys.metrics.readings import Reading, cut_at
 from recsys.metrics.registry import Request, Terms, divide_or_nan, divide_or_zero, ratio
+from recsys.metrics.traits import Between
 from recsys.metrics.weights import discount_weights
 from recsys.records.arrays import Float, Int, entries_of_cases, positions
 
@@ -38,7 +39,6 @@ def _range_of_discovery(data: DataLimits, k: int | None, c: recsys.Conventions) 
     formula="sum over hits in the first k places of w(place) log2(all events / users who had the item)"
     " / sum over the items shown of w(place)",
     reference=_VARGAS,
-    bounds=(0.0, math.inf),
     range=_range_of_discovery,
     needs=("lists", "train"),
     tie_order="unknown",
@@ -67,7 +67,6 @@ def _range_of_tail(data: DataLimits, k: int | None, c: recsys.Conventions, *, he
     "aclt",
     formula="items shown in the first k places outside the head",
     reference="Abdollahpouri et al., Managing popularity bias by personalized re-ranking (2019)",
-    bounds=(0.0, math.inf),
     range=_range_of_tail,
     needs=("lists", "train"),
     ties="shown",
@@ -88,9 +87,9 @@ def aclt(h: Reading, k: int | None, c: recsys.Conventions, *, head: float = 0.8)
     "half_life_utility",
     formula="sum over hits of max(grade - neutral, 0) 2^(-(place - 1) / (half_life - 1)) / that of the best",
     reference="Breese, Heckerman & Kadie, Empirical analysis of predictive algorithms (1998)",
-    kind="ratio",
     combine_if="always",
     aliases=("r_score",),
+    choices={"half_life": Between(1)},
     tie_order="relevance",
 )
 def half_life_utility(
@@ -101,8 +100,6 @@ def half_life_utility(
     The sums of all users are divided: users with more to find weigh more. Grades up to `neutral` add nothing.
     """
     del c
-    if not half_life > 1:
-        raise ConventionError(f"half_life={half_life:g} is not above 1.", hint="Write half_life=5.")
 
     def gain(grades: Float) -> Float:
         return np.maximum(grades - neutral, 0.0)
@@ -161,7 +158,6 @@ def _range_of_promotion(data: DataLimits, k: int | None, c: recsys.Conventions) 
     reference="LensKit 2025.8, least_item_promoted",
     at_k="required",
     better="lower",
-    bounds=(0.0, math.inf),
     range=_range_of_promotion,
     empty=math.nan,
     needs=("lists", "reference"),
@@ -239,7 +235,6 @@ def _in_group(groups: Attribute, group: str | None, item: Int) -> Float:
     "opportunity",
     formula="hits in the first k places of one group / relevant items of that group, over all users",
     reference=_ZHU,
-    kind="ratio",
     combine_if="always",
     needs=("lists", "items"),
     tie_order="unknown",
@@ -263,7 +258,6 @@ def opportunity(
     "pop_opportunity",
     formula="hits in the first k places of the head (or the tail) / relevant items there, over all users",
     reference=_ZHU,
-    kind="ratio",
     combine_if="always",
     needs=("lists", "train"),
     tie_order="unknown",
@@ -278,8 +272,6 @@ def pop_opportunity(
     tail.
     """
     del c
-    if part not in ("head", "tail"):
-        raise ConventionError(f"part={part!r} is neither head nor tail.", hint="Write part=head.")
     mine = (h.facts.in_tail(head) == (part == "tail")).astype(np.float64)
     case, item = h.relevant_pairs
     return ratio(h.add(h.within(k) * mine[h.item]), h.sum_by_case(case, mine[item]))

@@ -59,8 +59,12 @@ def cannot_move(metric: Metric, decision: str, value: Any) -> bool:
     if decision == "no_list":
         return value == "skip" and left_out
     if decision == "ties":
-        one_order = metric.tie_order == "unknown" or metric.kind == "catalogue"
-        refused = {"expected": metric.ties in ("refuse", "shown"), "best": one_order, "worst": one_order}
+        one_order = metric.tied.tie_order == "unknown" or metric.kind == "catalogue"
+        refused = {
+            "expected": metric.tied.ties in ("refuse", "shown"),
+            "best": one_order,
+            "worst": one_order,
+        }
         return metric.name in LISTS_AS_SETS or refused.get(value, False)
     if decision == "rank_gaps":
         return "full_ranking" in FILES[standard.family_of(metric)]["inputs"]["ranks with gaps"]["context"]
@@ -87,7 +91,8 @@ def test_every_metric_of_the_registry_has_vectors_under_the_default_and_with_eve
     values = {(f, v["metric"], n, str(value)) for f, v in VECTORS for n, value in v["params"].items()}
     for metric in every:
         for name, default in metric.params.items():
-            words = [word for word in metric.choices.get(name, ()) if isinstance(word, str)]
+            choices = metric.choices.get(name, ())
+            words = [word for word in choices if isinstance(word, str)] if isinstance(choices, tuple) else []
             assert words or not isinstance(default, str), f"{metric.name} does not say what {name} may be"
             family = standard.family_of(metric)
             missing = [w for w in words if (family, metric.name, name, w) not in values]
@@ -187,7 +192,7 @@ def answer_of_oracle(family: str, vector: dict[str, Any]) -> tuple[float | None,
     plain = plain_train and not {"profiles", "popularity", "exclude", "eligible"} & set(context)
     plain = plain and isinstance(context.get("intents", ""), str)
     plain = plain and rules.ties not in ("best", "worst") and not isinstance(catalogue, int)
-    plain = plain and (rules.ties != "expected" or METRICS[name].ties == "shown")
+    plain = plain and (rules.ties != "expected" or METRICS[name].tied.ties == "shown")
     if name not in shown.NAMES or not plain or "unknown_items" in told or "users" in request.params:
         return None
     known = shown.Known(

@@ -420,7 +420,7 @@ def test_every_metric_that_is_a_sum_or_a_mean_over_relevant_items_is_estimated()
     ranks = np.random.default_rng(0).permutation(12)
     model = recsys.Factors(np.ones((1, 1)), ranks[:, None] + 1.0)
     truth = {2: 3, 5: 1, 7: 2, 11: 1}
-    additive = {name for name, metric in METRICS.items() if metric.additive is True}
+    additive = {name for name, metric in METRICS.items() if metric.additivity.additive is True}
     for name in additive - {"auc"}:  # which leaves the other relevant items out
         request = name if METRICS[name].at_k == "never" else f"{name}@8"
         whole = recsys.evaluate(model, {0: truth}, request)[request]
@@ -430,4 +430,6 @@ def test_every_metric_that_is_a_sum_or_a_mean_over_relevant_items_is_estimated()
         assert whole == pytest.approx(sum(parts)) or whole == pytest.approx(np.mean(parts)), name
     named = re.search(r"metrics: (.*?); (.*?) with one item", debias.evaluate.__doc__)
     assert set(named[1].split(", ")) == additive
-    assert set(named[2].split(" and ")) == {n for n, m in METRICS.items() if m.additive == "one item"}
+    assert set(named[2].split(" and ")) == {
+        n for n, m in METRICS.items() if m.additivity.additive == "one item"
+    }

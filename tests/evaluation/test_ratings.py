@@ -543,10 +543,10 @@ def test_a_root_of_hardly_anything_has_an_interval(error):
 @pytest.mark.parametrize(
     ("metric", "words"),
     [
-        ("ece(bins=0)", "bins=0 is not a number of bins"),
-        ("ece(bins=2.5)", "bins=2.5 is not a number of bins"),
-        ("ece(binning=size)", "binning='size' is neither 'width' nor 'count'"),
-        ("gauc(weight=views)", "gauc weighs by 'impressions', 'clicks' or 'users', not 'views'"),
+        ("ece(bins=0)", "ece needs a whole number of at least 1 as bins, got 0.0"),
+        ("ece(bins=2.5)", "ece needs a whole number of at least 1 as bins, got 2.5"),
+        ("ece(binning=size)", "ece got binning='size'. Write ece(binning=width or count)"),
+        ("gauc(weight=views)", "gauc got weight='views'"),
     ],
 )
 def test_a_parameter_that_cannot_be_says_what_can(metric, words):
@@ -570,7 +570,7 @@ def test_users_without_any_prediction_are_an_empty_table():
 
 @pytest.mark.filterwarnings("ignore::recsys.errors.RecsysWarning")
 @pytest.mark.parametrize("name", RATINGS)
-def test_metrics_that_punish_certainty_declare_it(name):
+def test_wrong_certainty_is_counted_for_metrics_that_punish_it(name):
     rows = [(1, 0, 0.3), (1, 1, 0.8), (2, 0, 0.2), (2, 1, 0.7)]
-    values = [evaluate_ratings(table([(1, 1, p), *rows]), metrics=[name])[name] for p in (1e-3, 1e-6)]
-    assert (values[1] > values[0] + 1) == RATINGS[name].punishes_certainty
+    rare, never = (evaluate_ratings(table([(1, 1, p), *rows]), metrics=[name]) for p in (1e-3, 1e-6))
+    assert (never[name] > rare[name] + 1) == ("certain_and_wrong" in rare.counts)

@@ -81,7 +81,7 @@ def check(world: World, asked: list[str], known: dict[str, Any], rules: Conventi
             true = (low if lower else high)[name]
             np.testing.assert_allclose(found[name], true, rtol=1e-9, atol=1e-9, err_msg=f"{name} {ties}")
             np.testing.assert_allclose(again[name], found[name], rtol=1e-12, atol=1e-12, err_msg=name)
-    fair = [name for name in asked if Request.parse(name).metric.ties in ("linear", "own")]
+    fair = [name for name in asked if Request.parse(name).metric.tied.ties in ("linear", "own")]
     mean = columns(dict(world.lists), world, fair, known, rules.but(ties="expected"))
     for name in fair:
         assert not (mean[name] > high[name] + 1e-9).any(), name
@@ -131,7 +131,8 @@ def test_lists_that_repeat_items(world, duplicates):
     discount=st.sampled_from(["log2", (0.2, 1.0, 0.0, 0.5, 0.7), lambda places: (places % 3) / 3]),
 )
 def test_weights_of_items_and_gains_and_discounts_that_do_not_fall(world, gain, discount):
-    names = [name for name in PER_CASE if METRICS[name].weighted and name != "ndcg"]  # its ideal list falls
+    # The ideal list of ndcg falls.
+    names = [name for name in PER_CASE if METRICS[name].truth.weighted and name != "ndcg"]
     asked = [f"{name}{cut}" for name in names for cut in ("", f"@{world.k}")]
     rules = Conventions(gain=gain, discount=discount)
     check(world, asked, {"item_weights": dict(world.item_weights)}, rules)
@@ -270,7 +271,7 @@ def test_a_metric_of_lists_that_says_nothing_of_its_order_is_refused():
 
 @pytest.mark.parametrize("name", sorted(METRICS))
 def test_a_metric_declares_a_way_that_is_known(name):
-    order = METRICS[name].tie_order
+    order = METRICS[name].tied.tie_order
     assert callable(order) or order in ("relevance", "number", "items", "set", "unknown")
     assert (order == "unknown") == (METRICS[name].kind == "catalogue" or name in NO_ORDER)
 

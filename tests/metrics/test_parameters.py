@@ -11,7 +11,7 @@ import pytest
 import recsys
 from recsys.errors import ConventionError, RecsysError
 from recsys.kernels.exact_sums import geometric_weights
-from recsys.metrics.registry import quotient
+from recsys.metrics.traits import quotient
 from recsys.metrics.weights import (
     _log2_table,
     discount_weights,

@@ -27,7 +27,17 @@ from recsys.errors import ConventionError, CutoffError, RecsysError
 from recsys.evaluation import engine
 from recsys.evaluation.bounds.best_lists import builder_of
 from recsys.metrics.readings import Reading
-from recsys.metrics.registry import _ALIASES, METRICS, RATINGS, Request, metric_set, set_requests
+from recsys.metrics.registry import (
+    _ALIASES,
+    METRICS,
+    SETS,
+    Request,
+    lookup,
+    lookup_rating,
+    metric_set,
+    set_requests,
+)
+from recsys.metrics.traits import Additivity
 from recsys.ranks.ranked_truth import MatchedTruth
 from recsys.records.arrays import Lists
 from worlds.lists import World, known_of, list_frame, truth_frame, worlds
@@ -37,8 +47,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::recsys.errors.TieWarning")
 
 EXAMPLES = settings.default.max_examples
 ABOUT_ALL_LISTS = {name for name, metric in METRICS.items() if metric.kind == "catalogue"}
-NO_TIE_ORDER = {name for name, metric in METRICS.items() if metric.tie_order == "unknown"}
-NO_TIE_EXPECTATION = [name for name, metric in METRICS.items() if metric.ties == "refuse"]
+NO_TIE_ORDER = {name for name, metric in METRICS.items() if metric.tied.tie_order == "unknown"}
+NO_TIE_EXPECTATION = [name for name, metric in METRICS.items() if metric.tied.ties == "refuse"]
 
 
 def requests(names: list[str] | None = None, k: int = 3) -> list[str]:
@@ -461,7 +471,7 @@ def test_a_call_leaves_no_lists_behind_for_the_garbage_collector():
 PLUGIN = """
 import numpy as np
 from recsys.metrics import metric
-from recsys.metrics.registry import shown_metric
+from recsys.metrics.registry import SETS, shown_metric
 
 
 def alphabetical(task):
@@ -472,11 +482,14 @@ def alphabetical(task):
 
 @metric(
     "doubled_hits", formula="2 hits(k)", reference="a plug-in", bounds=(0.0, np.inf), aliases=("dh",),
-    additive=True, sum_over_places=True, sets={"default": 7, "curves": 3},
+    additive=True, sum_over_places=True,
 )
 def doubled_hits(h, k, c):
     \"\"\"Twice the hits.\"\"\"
     return 2.0 * h.count(k)
+
+
+SETS["default"].append("doubled_hits@10")
 
 
 @shown_metric(
@@ -498,6 +511,7 @@ def plugin(tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [entry] * (group == entry.group))
     monkeypatch.setattr(METRICS, "_plugins_loaded", False)
     held = [(known, dict(known)) for known in (METRICS, _ALIASES)]
+    monkeypatch.setitem(SETS, "default", [*SETS["default"]])
     yield
     for known, before in held:
         known.clear()
@@ -526,7 +540,7 @@ def test_what_a_plugin_declares_is_known_everywhere():
     assert (bounds["early_letters@1"].best, bounds["early_letters@1"].best_how) == (0.0, "exact")
 
 
-SETS = {
+MEMBERS = {
     "audit": "precision recall ndcg map mrr hit",
     "bench": "ndcg recall hit mrr coverage novelty",
     "candidates": "hit ndcg mrr auc",
@@ -540,11 +554,12 @@ SETS = {
 
 
 def test_what_is_measured_where_no_metric_is_named():
-    assert {name for metric in (*METRICS.values(), *RATINGS.values()) for name in metric.sets} == set(SETS)
-    for name, members in SETS.items():
-        found = metric_set(name)
-        assert [metric.name for metric in found] == members.split()
-        assert [metric.sets[name] for metric in found] == list(range(1, len(found) + 1))
+    assert set(SETS) == set(MEMBERS)
+    for name, members in MEMBERS.items():
+        find = lookup_rating if name in ("ratings", "clicks") else lookup
+        requests = [Request.parse(request, find) for request in set_requests(name)]
+        assert [request.metric.name for request in requests] == members.split()
+        assert name in ("ratings", "clicks") or [r.metric for r in requests] == metric_set(name)
     assert (set_requests("default")[-1], set_requests("default", 5)[-1]) == ("mrr", "mrr@5")
 
 
@@ -573,13 +588,13 @@ def test_metrics_that_read_more_of_the_judgements_than_what_is_relevant_declare_
     def pooled(grades):
         return {item: grade or -1 for item, grade in grades.items()}
 
-    assert moved_between(dict, relevant) == {n for n, m in METRICS.items() if m.reads_judgements}
+    assert moved_between(dict, relevant) == {n for n, m in METRICS.items() if m.truth.reads_judgements}
     unjudged = moved_between(pooled, relevant, negative_grades="unjudged")
-    assert unjudged == {n for n, m in METRICS.items() if m.reads_pool}
+    assert unjudged == {n for n, m in METRICS.items() if m.truth.reads_pool}
 
 
 def test_the_parameter_over_stands_for_the_only_divisor_among_the_conventions():
-    divisors = {"precision_over", "recall_over", "ap_over", "accuracy_over"}
+    divisors = {"precision_over", "recall_over", "ap_over", "accuracy_over", "gini_over"}
     for name, metric in METRICS.items():
         own = divisors & set(metric.conventions)
         assert metric.over == (own.pop() if len(own) == 1 else "")
@@ -592,9 +607,10 @@ def test_the_parameter_over_stands_for_the_only_divisor_among_the_conventions():
 def test_what_other_rooms_are_told_of_a_metric_can_be_read(name):
     metric = METRICS[name]
     builder = builder_of(Request.parse(f"{name}@3" if metric.at_k == "required" else name))
-    assert (builder is None) == (not metric.best_lists and not metric.mean_of_items)
-    assert not (metric.additive and metric.not_additive)
-    assert metric.which_items is None or metric.counts_items
+    assert (builder is None) == (not metric.attainable.best_lists and not metric.shown.best_lists)
+    assert not (metric.attainable.best_lists and metric.shown.best_lists)
+    assert not metric.additivity.additive or metric.additivity.not_additive == Additivity().not_additive
+    assert metric.shown.which_items is None or metric.shown.counts_items
     assert not metric.over or metric.over in metric.conventions
 
 

@@ -65,7 +65,7 @@ MORE_PARAMETERS: dict[str, list[dict[str, Any]]] = {
     "exposure_ratio": [{"by": "kind", "merit": "equal", "weight": "reciprocal"}],
 }  # fmt: skip
 # Weights of places are kept in whole units of 2^-36, so that parts add up exactly.
-IN_UNITS = frozenset(n for n, m in METRICS.items() if m.exposure != "none" or "weight" in m.params)
+IN_UNITS = frozenset(n for n, m in METRICS.items() if m.shown.exposure != "none" or "weight" in m.params)
 
 
 def requests_of(name: str, k: int) -> list[Request]:
@@ -234,7 +234,7 @@ def test_a_function_of_two_vectors_may_be_the_distance():
 
 @pytest.mark.parametrize("preset", sorted(PRESETS))
 def test_presets_leave_no_metric_behind(preset):
-    requests = [str(r) for r in all_requests(WORLD) if METRICS[r.name].ties != "refuse"]
+    requests = [str(r) for r in all_requests(WORLD) if METRICS[r.name].tied.ties != "refuse"]
     about = known_of(WORLD).keywords()
     result = recsys.evaluate(WORLD.lists, WORLD.truth, requests, conventions=preset, **about)
     assert all(math.isfinite(v) for v in result.values())

@@ -74,7 +74,7 @@ def requests(by: str | None) -> list[str]:
     found = []
     for name, metric in sorted(METRICS.items()):
         if by is not None and (
-            metric.summary is not None or (by != "activity" and "reference" in metric.needs)
+            metric.pooling.summary is not None or (by != "activity" and "reference" in metric.needs)
         ):
             continue
         found += [name] if metric.at_k != "required" else []

@@ -551,10 +551,10 @@ RATIOS: dict[str, Callable[[Case], tuple[Any, Any]]] = {
 NAMES = frozenset(VALUES) | frozenset(RATIOS)
 NEED_CANDIDATES = frozenset(name for name in NAMES if "candidates" in METRICS[name].needs)
 NEED_CATALOGUE = frozenset(name for name in NAMES if "catalogue" in METRICS[name].needs)
-NO_EXPECTATION = frozenset(name for name in NAMES if METRICS[name].ties == "refuse")
-NO_ORDER = frozenset(name for name in VALUES if METRICS[name].tie_order == "unknown")
+NO_EXPECTATION = frozenset(name for name in NAMES if METRICS[name].tied.ties == "refuse")
+NO_ORDER = frozenset(name for name in VALUES if METRICS[name].tied.tie_order == "unknown")
 ALWAYS_POOLED = ("gauc", "expected_percentile_rank")
-WEIGHABLE = frozenset(name for name in NAMES if METRICS[name].weighted)
+WEIGHABLE = frozenset(name for name in NAMES if METRICS[name].truth.weighted)
 
 
 def parameters_to_try(name: str) -> list[dict[str, Any]]:

@@ -117,7 +117,7 @@ def _summarise_users(request: Request, per_user: list[Any]) -> BestAndMean:
     if not columns:
         return BestAndMean(math.nan, math.nan)
     best = np.array([_best(request, column) for column in columns])
-    summary, params = request.metric.summary, request.own_params
+    summary, params = request.metric.pooling.summary, request.own_params
     if summary is None:
         return BestAndMean(float(best.mean()), float(np.mean([column.mean() for column in columns])))
     summaries = [summary(np.array(values), None, **params) for values in product(*columns)]

@@ -192,6 +192,7 @@ def metric_facts(metric: Metric) -> dict[str, Any]:
     """Everything there is to know about one metric."""
     from recsys.metrics.registry import NEEDS
 
+    order = metric.tied.tie_order
     bounds = [
         None if math.isinf(bound) else int(bound) if bound == int(bound) else bound for bound in metric.bounds
     ]
@@ -209,9 +210,9 @@ def metric_facts(metric: Metric) -> dict[str, Any]:
         "own_conventions": list(metric.conventions),
         "about_lists": "lists" in metric.needs,
         "needs": [NEEDS[need].words for need in metric.needs],
-        "ties": _TIE_WORDS[metric.ties],
-        "tie_order": _TIE_ORDER_WORDS["" if callable(metric.tie_order) else metric.tie_order],
-        "item_weights": metric.weighted,
+        "ties": _TIE_WORDS[metric.tied.ties],
+        "tie_order": _TIE_ORDER_WORDS["" if callable(order) else order],
+        "item_weights": metric.truth.weighted,
         "reference": metric.reference,
     }
 

@@ -741,7 +741,7 @@ def _why_open(
     without = [one.deviation for one in remaining if name not in one.values and one.deviation is not AS_KNOWN]
     if without and name not in space.choices_under(without[0]):
         return "the deviation below takes its place"
-    rule = space.request.metric.combine_if
+    rule = space.request.metric.pooling.combine_if
     if rule is not None and rule[0] == name and all(isinstance(a, dict) for _, a in _answered(asked)):
         return "the answers are per user, and it is about all of them"
     unanswered = [probe for probe, answer in asked if isinstance(answer, Refusal)]

@@ -86,4 +86,4 @@ def row_pieces(results: Mapping[str, Evaluation], requests: Sequence[Request]) -
 
 
 def _combine(request: Request, first: float, second: float) -> float:
-    return request.metric.combine(first, second, **request.own_params)
+    return request.metric.pooling.combine(first, second, **request.own_params)

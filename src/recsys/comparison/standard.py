@@ -290,8 +290,12 @@ _REFUSING = ("no_truth", "no_list", "duplicates", "unknown_items", "seen_truth")
 # What one decision at a time leaves unasked: errors, two decisions at once, edges of a formula.
 _ALSO: tuple[_Also, ...] = (
     _Also("nothing to refuse", dict.fromkeys(_REFUSING, "error"), _readers("negative_grades")),
-    _Also("ties", {"ties": "expected"}, lambda m: m.ties in ("refuse", "shown") and "ties" in m.reads),
-    _Also("one list", {"ties": "expected"}, lambda metric: metric.ties == "refuse"),
+    _Also(
+        "ties",
+        {"ties": "expected"},
+        lambda m: m.tied.ties in ("refuse", "shown") and "ties" in m.reads,
+    ),
+    _Also("one list", {"ties": "expected"}, lambda metric: metric.tied.ties == "refuse"),
     _Also("ties", {"ties": "expected"}, _named("epc"), {"relevance": "no"}),
     _Also("tie across the cut-off", {"ties": "best"}, _of_the_catalogue),
     _Also("ties", {"ties": "worst"}, _of_the_catalogue, cuts=2),
@@ -534,8 +538,9 @@ def decision_values(decision: str) -> list[Any]:
 def _other_params(metric: Metric) -> Iterator[tuple[str, Any]]:
     """Values of the parameters other than the default: those the metric declares, else another number."""
     for name, default in metric.params.items():
-        if name in metric.choices:
-            yield from ((name, value) for value in metric.choices[name] if value != default)
+        choices = metric.choices.get(name)
+        if isinstance(choices, tuple):
+            yield from ((name, value) for value in choices if value not in (default, callable))
         elif name in _COLUMNS and "items" not in metric.needs:
             yield name, _COLUMNS[name]
         elif isinstance(default, float):
@@ -607,7 +612,7 @@ def _evaluate(
     answers: dict[int | None, dict[str, Any]] = {}
     for k, (column, value) in zip(requests, result.items(), strict=True):
         answers[k] = {"value": none_if_nan(value)}
-        if metric.kind != "catalogue" and not (predicted and metric.kind == "derived"):
+        if metric.kind != "catalogue" and not (predicted and metric.kind in ("pooled", "rows")):
             rows = zip(result.per_case.ids.tolist(), result.per_case.columns[column].tolist(), strict=True)
             answers[k]["cases"] = {user: none_if_nan(number) for user, number in rows}
     return answers

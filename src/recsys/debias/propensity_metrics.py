@@ -172,11 +172,11 @@ def _check_estimators(estimators: Sequence[str] | None, n_relevant: Any) -> list
 
 def _check_additive(request: Request, observed: Interactions) -> None:
     """Refuse metrics that are not sums over the relevant items."""
-    metric, n_with_more = request.metric, int((observed.sizes > 1).sum())
-    if metric.additive is True or (metric.additive == "one item" and n_with_more == 0):
+    additive, n_with_more = request.metric.additivity.additive, int((observed.sizes > 1).sum())
+    if additive is True or (additive == "one item" and n_with_more == 0):
         return
-    why = metric.not_additive or "it is not a sum over the relevant items"
-    if metric.additive == "one item":
+    why = request.metric.additivity.not_additive
+    if additive == "one item":
         why = f"it is a sum over relevant items only where a user has one, and {n_with_more} users have more"
         why += "; ask for recall"
     raise NotDefinedError(f"{request} cannot be debiased by weights: {why}.", hint=f"See {_REFERENCE}.")
@@ -209,7 +209,7 @@ def _values_of_items(
         tied=None if hits.tied is None else hits.tied[first],
         n_candidates=None if hits.n_candidates is None else hits.n_candidates[case],
     )
-    if request.metric.against_others:
+    if request.metric.additivity.against_others:
         weights, sizes = stands_for
         alone = _without_other_relevant(alone, case, weights[entry], sizes)
     reading = Reading(alone, None, "first", Context(complete=alone.n_candidates is not None))

@@ -138,9 +138,9 @@ def rank_metrics(k: Sequence[int], *, tied: bool) -> list[Request]:
         metric
         for metric in METRICS.load_plugins().values()
         if set(metric.needs) <= {"candidates"}
-        and not (tied and metric.ties == "refuse")
-        and metric.kind in ("per_case", "ratio", "derived")
-        and not metric.reads_judgements
+        and not (tied and metric.tied.ties == "refuse")
+        and metric.kind == "per_case"
+        and not metric.truth.reads_judgements
     ]
     requests = []
     for metric in usable:

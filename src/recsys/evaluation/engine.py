@@ -72,19 +72,19 @@ def measure(
     for request in requests:
         metric, rules = request.metric, request.conventions(conventions)
         check_needs(request, context)
-        if rules.ties == "expected" and metric.ties == "refuse" and readings.ranked(rules).has_ties:
+        if rules.ties == "expected" and metric.tied.ties == "refuse" and readings.ranked(rules).has_ties:
             raise ConventionError(
                 f"{metric.name} has no expectation over tied scores here.",
                 hint=Phrase("Use {ties='best'} or {ties='worst'}."),
             )
-        no_order = metric.tie_order == "unknown" and metric.population != "listed"
+        no_order = metric.tied.tie_order == "unknown" and metric.population != "listed"
         if rules.ties in _ORDERS_OF_A_METRIC and no_order and readings.ranked(rules).has_ties:
             raise ConventionError(
                 f"nothing is known of how the order of equal scores moves {metric.name}, so it has no "
                 f"{rules.ties} one.",
                 hint=Phrase("Use {ties='by_id'}, or {per_metric=} for {} alone.", metric.name),
             )
-        if judged.item_weights is not None and not metric.weighted and "lists" not in metric.needs:
+        if judged.item_weights is not None and not metric.truth.weighted and "lists" not in metric.needs:
             raise ConventionError(
                 f"{metric.name} has no form with item weights.",
                 hint="Use hits, recall, dcg or ndcg with item_weights.",
@@ -324,7 +324,7 @@ class Readings:
 
 def combines(metric: Metric, rules: Conventions) -> bool:
     """Return whether the terms of a metric are averaged before they are combined."""
-    rule = metric.combine_if
+    rule = metric.pooling.combine_if
     return rule is not None and (rule == "always" or getattr(rules, rule[0]) == rule[1])
 
 
@@ -345,7 +345,7 @@ def _value_from_sums(partial: Partial, request: Request) -> float:
         return float(aggregate.value(CaseValues.of_sums(sums)))
     mean = mean_from(sums)
     if "y" in sums.totals and sums.n_cases:
-        return request.metric.combine(mean, mean_from(sums, "y"), **request.own_params)
+        return request.metric.pooling.combine(mean, mean_from(sums, "y"), **request.own_params)
     return mean
 
 
@@ -364,7 +364,7 @@ def summarise(
             rules = conventions or Conventions()
             out[name] = catalogue_value(partial, request, rules) if mask is None else math.nan
             continue
-        if mask is None and name in partial.sums and request.metric.summary is None:
+        if mask is None and name in partial.sums and request.metric.pooling.summary is None:
             is_counted = partial.sums[name].counted is not None
             if partial.per_case is None or is_counted or not is_aggregated(partial, request):
                 out[name] = _value_from_sums(partial, request)
@@ -381,7 +381,9 @@ def summarise(
         case_weights = None if weights is None else weights[in_mean]
         if name in partial.terms:
             first, second = (_mean(t[in_mean], case_weights) for t in partial.terms[name])
-            out[name] = request.metric.combine(first, second, **request.own_params) if any_case else math.nan
+            out[name] = (
+                request.metric.pooling.combine(first, second, **request.own_params) if any_case else math.nan
+            )
         elif request.summary is not None:
             out[name] = request.summary(column[in_mean], case_weights, **request.own_params)
         else:

@@ -14,7 +14,7 @@ import numpy as np
 from recsys.conventions.decisions import Conventions
 from recsys.errors import InputError, NotDefinedError, OutOfBoundsError, Phrase
 from recsys.metrics import CatalogueReading
-from recsys.metrics.catalogue import check_weight, place_weights
+from recsys.metrics.catalogue import place_weights
 from recsys.metrics.readings import Reading
 from recsys.metrics.registry import Request
 from recsys.records.arrays import (
@@ -157,9 +157,7 @@ def union_catalogues(parts: Sequence[Catalogue]) -> Catalogue:
 def exposure_key(request: Request, rules: Conventions) -> ExposureKey:
     """Return the exposure a catalogue metric reads: cut-off, weight of places, rules for ties and repeats."""
     params = request.own_params
-    weight = str(params.get("weight", request.metric.exposure))
-    if "weight" in params:
-        check_weight(request.metric.name, weight, params["p"])
+    weight = str(params.get("weight", request.metric.shown.exposure))
     if weight == "geometric":
         weight += f":{params['p']!r}"
     judged = "/judged" if rules.judged_only == "yes" else ""

@@ -119,7 +119,9 @@ def _has_data(ranks: DictRanks) -> bool:
 
 def _covers(ranks: DictRanks, requests: Sequence[Request], rules: Conventions) -> bool:
     """Return whether the conventions ask for these places: among all items, and without negative grades."""
-    if ranks.n_negative and (rules.negative_grades == "error" or any(r.metric.reads_pool for r in requests)):
+    if ranks.n_negative and (
+        rules.negative_grades == "error" or any(r.metric.truth.reads_pool for r in requests)
+    ):
         return False
     return all(each.judged_only == "no" for each in (rules, *(r.conventions(rules) for r in requests)))
 

@@ -29,15 +29,15 @@ from recsys.inputs.ids import encode, ids_from_sequence
 from recsys.inputs.rows import Rows, finite_numbers
 from recsys.kernels.exact_sums import exact_mean
 from recsys.metrics import lookup_rating
-from recsys.metrics.predictions import ROW_VALUES, Predictions, gauc_weights
-from recsys.metrics.registry import Request, set_requests, split_names
+from recsys.metrics.predictions import TERMS, Predictions
+from recsys.metrics.registry import SETS, Request, split_names
 from recsys.records.arrays import Array, Bool, Float, Ids, Partial, PerCase
 from recsys.records.checks import to_floats
 from recsys.stats.inference_results import Estimate, clip_interval
 
 Metrics = str | Iterable[str | Request] | None
 
-SETS: dict[str, tuple[str, ...]] = {name: set_requests(name) for name in ("ratings", "clicks")}
+_PUNISH_CERTAINTY = ("log_loss", "normalised_entropy")  # a wrong 0 or 1 weighs almost without limit in them
 _CAPTION = "best: perfect predictions; floor: the mean of all ratings, predicted for every row"
 _NO_VALUE = "it has no value where all predictions, or all ratings, are equal"
 
@@ -142,7 +142,7 @@ def evaluate_ratings(
     used = np.unique(rows.case)  # a user without any remaining row has no values
     cases = Ids(rows.cases.values[used])
     rated = RatingRows.sorted(cases, np.searchsorted(used, rows.case), actual, predicted)
-    if any(r.metric.punishes_certainty for r in requests):
+    if any(r.metric.name.removeprefix("user_") in _PUNISH_CERTAINTY for r in requests):
         counts["certain_and_wrong"] = int((np.abs(rated.predicted - rated.actual) == 1).sum())
     groups = None if by is None else masks_by_label(rated.cases.values, by)
     return RatingEvaluation(rated, requests, by=groups, notes=dict(rows.notes), counts=counts)
@@ -214,11 +214,8 @@ class RatingEvaluation(Evaluation):
         for request in requests:
             name, metric = str(request), request.metric
             columns[name] = column = np.asarray(metric.body(users, **request.own_params))
-            if metric.kind == "ratio":
-                weights = gauc_weights(users, **request.own_params)
-                terms[name] = column * weights, np.where(np.isnan(column), np.nan, weights)
-            elif metric.kind == "derived" and metric.name in ROW_VALUES:
-                terms[name] = users.total(ROW_VALUES[metric.name](users)), users.n
+            if metric.name in TERMS:
+                terms[name] = TERMS[metric.name](users, column, **request.own_params)
         all_counts = {"cases": len(rated.cases), "rows": len(rated.actual), **(counts or {})}
         partial = Partial(PerCase(rated.cases.values, columns), terms, all_counts)
         super().__init__(partial, requests, Conventions(), by=by, notes=notes)
@@ -233,8 +230,7 @@ class RatingEvaluation(Evaluation):
         return out
 
     def _row_requests(self) -> list[Request]:
-        terms = self.partial.terms
-        return [r for r in self.requests if r.metric.kind == "derived" and str(r) not in terms]
+        return [r for r in self.requests if r.metric.kind == "rows"]
 
     def values_by(self, masks: Mapping[Any, Array]) -> dict[Any, dict[str, float]]:
         """Return {group: {metric: value}} of groups given as masks; pooled over the rows of each."""
@@ -246,7 +242,7 @@ class RatingEvaluation(Evaluation):
     def _estimate(self, request: Request, **options: Any) -> Estimate:
         """Recompute a pooled number that is not a ratio of sums without each group of users."""
         name = str(request)
-        if name in self.partial.terms or request.metric.kind not in ("derived", "ratio"):
+        if request.metric.kind != "rows":
             return super()._estimate(request, **options)
         every = np.ones(len(self.per_case.ids), dtype=bool)
         found = mask_jackknife(self.per_case.ids, every, lambda mask: self._summarise(mask)[name])

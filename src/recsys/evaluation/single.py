@@ -82,8 +82,8 @@ def score_list(
     value = float((values.value if isinstance(values, Terms) else np.asarray(values))[0])
     if not listed and request.metric.empty is not None:
         value = request.metric.empty
-    if request.metric.summary is not None:
-        value = request.metric.summary(np.array([value]), None, **request.own_params)
+    if request.metric.pooling.summary is not None:
+        value = request.metric.pooling.summary(np.array([value]), None, **request.own_params)
     if reading.without_truth(request.metric.population) is not None:
         return _value_without_truth(request, rules)
     low, high = request.metric.bounds

@@ -20,7 +20,8 @@ from recsys.display.tabled import Tabled
 from recsys.display.words import merged
 from recsys.evaluation.engine import is_aggregated
 from recsys.evaluation.exposure import N_GROUPS, catalogue_value, exposure_key
-from recsys.metrics.registry import Request, quotient
+from recsys.metrics.registry import Request
+from recsys.metrics.traits import quotient
 from recsys.records.arrays import Array, Bool, Exposure, Float, Int, Partial, Sums
 from recsys.records.facts import Note, note
 from recsys.stats.group_jackknife import Jackknife, coverage_jackknife_from_pairs, jackknife
@@ -33,13 +34,13 @@ from recsys.stats.samples import Sample
 
 def needs_jackknife(request: Request) -> bool:
     """Return whether the number is not a mean over cases, so that groups of users are left out in turn."""
-    return request.metric.kind == "catalogue" or request.metric.summary is not None
+    return request.metric.kind == "catalogue" or request.metric.pooling.summary is not None
 
 
 def is_quick(request: Request) -> bool:
     """Return whether its interval takes milliseconds: a mean over cases, or a count of the items shown."""
-    metric = request.metric
-    return not needs_jackknife(request) or bool(metric.counts_items and metric.which_items is None)
+    shown = request.metric.shown
+    return not needs_jackknife(request) or bool(shown.counts_items and shown.which_items is None)
 
 
 def mean_column(partial: Partial, request: Request) -> Float:
@@ -51,14 +52,14 @@ def mean_column(partial: Partial, request: Request) -> Float:
     return delta_values(
         first,
         second,
-        lambda a, b: request.metric.combine(a, b, **request.own_params),
+        lambda a, b: request.metric.pooling.combine(a, b, **request.own_params),
         partial.rows.weights,
     )
 
 
 def group_jackknife(partial: Partial, request: Request, conventions: Conventions) -> Jackknife:
     """Return the number without each of 64 groups of users, by hash of their ids."""
-    summary = request.metric.summary
+    summary = request.metric.pooling.summary
     if summary is not None:
         rows = partial.rows
         column = rows.columns[str(request)]
@@ -73,8 +74,8 @@ def group_jackknife(partial: Partial, request: Request, conventions: Conventions
     key = exposure_key(request, request.conventions(conventions))
     exposure = partial.exposure[key]
     group = np.repeat(np.arange(len(exposure.cases)), np.diff(exposure.indptr))
-    metric, catalogue = request.metric, partial.catalogue
-    if metric.counts_items and metric.which_items is None and catalogue is not None:
+    items_shown, catalogue = request.metric.shown, partial.catalogue
+    if items_shown.counts_items and items_shown.which_items is None and catalogue is not None:
         # Only which items were shown at all counts; an item shown to one group only is lost with it.
         in_catalogue = exposure.counts > 0
         if catalogue.ids is not None:
@@ -83,7 +84,7 @@ def group_jackknife(partial: Partial, request: Request, conventions: Conventions
         found = coverage_jackknife_from_pairs(
             group[in_catalogue], item, catalogue.n, exposure.cases, _items_per_case(exposure)
         )
-        return found if metric.counts_items == "share" else found.times(float(catalogue.n))
+        return found if items_shown.counts_items == "share" else found.times(float(catalogue.n))
     if catalogue is not None and catalogue.ids is not exposure.items:
         # In the order of the catalogue, if that holds all items: saves lookups later.
         at = catalogue.ids.code_of(exposure.items.values).astype(np.int32)
@@ -235,7 +236,7 @@ def _estimate_from_sums(sums: Sums, request: Request, *, confidence: float, **op
 
     if not sums.n_cases:
         return _undefined(confidence, options["method"])
-    combine = request.metric.combine if "y" in sums.totals else None
+    combine = request.metric.pooling.combine if "y" in sums.totals else None
     return interval_from(
         sums,
         None if combine is None else lambda a, b: combine(a, b, **request.own_params),
@@ -253,7 +254,7 @@ def _estimate_from_rows(partial: Partial, request: Request, *, confidence: float
         return _undefined(confidence, options["method"])
     keys = unit_keys(rows.ids)
     units = collapse(column[None, :], rows.clusters, keys=keys, weights=rows.weights)
-    if str(request) in partial.terms and request.metric.combine is quotient:
+    if str(request) in partial.terms and request.metric.pooling.combine is quotient:
         terms = np.stack(partial.terms[str(request)])
         sums = collapse(terms, rows.clusters, keys=keys, weights=rows.weights)
         ratio = Units(sums.keys, sums.totals[:1], sums.totals[1:])

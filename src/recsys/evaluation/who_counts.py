@@ -42,7 +42,7 @@ def apply_case_rules(
             out = np.where(reading.hits.n_judged == 0, math.nan, out)
     if reading.given_no_list is not None and rules.no_list == "skip":
         out = np.where(reading.given_no_list, math.nan, out)
-    if judged.restricted and metric.population == "listed" and not metric.zero_of_none:
+    if judged.restricted and metric.population == "listed" and not metric.shown.zero_of_none:
         out = np.where(reading.n_shown(request.k) == 0, math.nan, out)
     return out
 

@@ -162,19 +162,20 @@ def _orders_of_hits(reading: Reading, request: Request, rules: Conventions) -> I
         return
     groups = _TiedEntries(hits.case, hits.rank - 1, hits.tied)
     own_discount = "discount" in metric.conventions and not isinstance(rules.discount, str)
-    n_hits_matters = metric.tie_order == "number" and rules.ap_over == "hits" and request.k is not None
-    if not (callable(metric.tie_order) or own_discount or n_hits_matters):
+    tie_order = metric.tied.tie_order
+    n_hits_matters = tie_order == "number" and rules.ap_over == "hits" and request.k is not None
+    if not (callable(tie_order) or own_discount or n_hits_matters):
         gain = rules.gain if "gain" in metric.conventions else ""
         yield reading.cached(  # one order for most metrics
-            ("order", best, gain, metric.weighted, metric.population),
+            ("order", best, gain, metric.truth.weighted, metric.population),
             lambda: reading.reordered(
                 _at_places(hits, groups.places(_relevance(reading, request, rules), best=best))
             ),
         )
         return
     key, weights = np.zeros(len(hits.case)), None
-    if callable(metric.tie_order):
-        own = metric.tie_order(reading, request.k, rules, best=best, **request.own_params)
+    if callable(tie_order):
+        own = tie_order(reading, request.k, rules, best=best, **request.own_params)
         key[reading.is_relevant] = own
     else:
         key = _relevance(reading, request, rules)
@@ -199,7 +200,7 @@ def _relevance(reading: Reading, request: Request, rules: Conventions) -> Float:
     worth = np.full(len(hits.case), 1.0 if metric.population == "judged" else -1.0)
     if "gain" in metric.conventions:
         worth[reading.is_relevant] = reading.gain(rules.gain)
-    elif metric.weighted and reading.weight is not None:
+    elif metric.truth.weighted and reading.weight is not None:
         worth[reading.is_relevant] = reading.weight
     else:
         worth[reading.is_relevant] = reading.grade
@@ -229,22 +230,22 @@ def _at_places(hits: Hits, places: Int) -> Hits:
 
 def _orders_of_lists(reading: Reading, request: Request, rules: Conventions) -> Iterator[Reading]:
     """Yield the places of the items shown, for metrics that read the lists."""
-    metric, k, best = request.metric, request.k, rules.ties == "best"
+    tie_order, k, best = request.metric.tied.tie_order, request.k, rules.ties == "best"
     shown = reading.list_context.shown()
     groups = _list_groups(shown, request, rules)
     if groups is None:
         yield reading
         return
     key, open_entries = np.zeros(len(groups.case)), groups.crosses(k)
-    if callable(metric.tie_order):
-        own = metric.tie_order(reading, k, rules, best=best, **request.own_params)
+    if callable(tie_order):
+        own = tie_order(reading, k, rules, best=best, **request.own_params)
         if own is None:
             why = "an item shares its score with its own repeat"
             check_one_order(reading, request, rules, by_place=True, why=why)
         key, open_entries = key if own is None else own, np.zeros(len(key), dtype=bool)
-    elif metric.tie_order == "items":
+    elif tie_order == "items":
         key, open_entries = _values_of_items(reading, request, rules, groups)
-    elif metric.tie_order != "set":
+    elif tie_order != "set":
         why = "nothing is known of how the order moves it"
         check_one_order(reading, request, rules, by_place=True, why=why)
     n_members = np.where(open_entries, groups.number()[1], 0)

@@ -13,10 +13,11 @@ import numpy as np
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError
 from recsys.metrics.attributes import Attribute, ItemFacts
-from recsys.metrics.catalogue import WEIGHTS, CatalogueReading, check_weight, place_weights
+from recsys.metrics.catalogue import OF_PLACES, CatalogueReading, place_weights
 from recsys.metrics.ranges import DataLimits, Range
 from recsys.metrics.readings import Reading, add_up, check_finite
 from recsys.metrics.registry import catalogue_metric, divide_or_zero, shown_metric
+from recsys.metrics.traits import UNIT
 from recsys.records.arrays import Array, Float, entries_of_cases, positions, sorted_unique
 
 _STECK = "Steck, Calibrated recommendations (2018)"
@@ -37,11 +38,10 @@ def _range_of_divergence(
     " shares of the kinds of the items the user had",
     reference=_STECK,
     better="lower",
-    bounds=(0.0, math.inf),
     range=_range_of_divergence,
     empty=math.nan,
     needs=("train", "items"),
-    choices={"divergence": ("kl", "js", "hellinger")},
+    choices={"divergence": ("kl", "js", "hellinger"), "alpha": UNIT},
     aliases={
         "calibration_kl": {"divergence": "kl"},
         "calibration_js": {"divergence": "js"},
@@ -72,11 +72,6 @@ def miscalibration(
     >>> round(recsys.evaluate({1: [3, 5]}, {1: {5}}, "calibration_js@2", **options)["calibration_js@2"], 4)
     0.3113
     """
-    if divergence not in DIVERGENCES or not 0 < alpha < 1:
-        raise ConventionError(
-            f"miscalibration got divergence={divergence!r}, alpha={alpha!r}.",
-            hint=f"Divergences are {', '.join(DIVERGENCES)}; alpha lies between 0 and 1.",
-        )
     train = h.facts.train
     shown_kinds, train_kinds = h.facts.attribute(by), ItemFacts(train.items, h.context).attribute(by)
     entries, (case, at) = h.shown(k), entries_of_cases(train, h.list_context.users)
@@ -152,7 +147,6 @@ def _range_of_kinds(data: DataLimits, k: int | None, c: Conventions, *, by: str 
     formula="different kinds among the items shown in the first k places / k",
     reference="RePlay 0.22, CategoricalDiversity",
     at_k="required",
-    bounds=(0.0, math.inf),
     range=_range_of_kinds,
     needs=("items",),
     aliases=("categorical_diversity",),
@@ -184,11 +178,7 @@ def kinds(h: Reading, k: int | None, c: Conventions, *, by: str | None = None) -
     better="lower",
     empty=math.nan,
     needs=("items",),
-    choices={
-        "target": (*MERITS, "x:1|y:3"),
-        "distance": ("total_variation", "js", "hellinger"),
-        "weight": WEIGHTS,
-    },
+    choices={"target": (*MERITS, "x:1|y:3"), "distance": ("total_variation", "js", "hellinger")} | OF_PLACES,
     aliases=("attention_weighted_rank_fairness",),
 )
 def awrf(
@@ -217,11 +207,6 @@ def awrf(
     >>> round(recsys.evaluate({1: [3, 4]}, {1: {4}}, "awrf@2", items=items)["awrf@2"], 4)
     0.1667
     """
-    check_weight("awrf", weight, p)
-    if distance not in _DISTANCES_OF_SHARES:
-        raise ConventionError(
-            f"awrf got distance={distance!r}.", hint=f"Use {', '.join(_DISTANCES_OF_SHARES)}."
-        )
     groups, entries = h.facts.attribute(by), h.shown(k)
     if target in MERITS:
         table = h.context.items
@@ -276,7 +261,7 @@ def _written_shares(text: str, labels: list[str]) -> Float:
     reference="Singh & Joachims, Fairness of exposure in rankings (2018)",
     better="lower",
     needs=("items",),
-    choices={"merit": MERITS, "weight": WEIGHTS},
+    choices={"merit": MERITS} | OF_PLACES,
     best_lists="exposed_by_merit",
 )
 def exposure_gap(
@@ -312,7 +297,7 @@ def exposure_gap(
     formula="smallest over largest (share of the exposure / share of the merit) of a group",
     reference="Singh & Joachims, Fairness of exposure in rankings (2018)",
     needs=("items",),
-    choices={"merit": MERITS, "weight": WEIGHTS},
+    choices={"merit": MERITS} | OF_PLACES,
     best_lists="exposed_by_merit",
 )
 def exposure_ratio(
@@ -342,13 +327,7 @@ def exposure_ratio(
 
 
 def group_shares(s: CatalogueReading, by: str | None, merit: str) -> tuple[Float, Float]:
-    """Return the share of the exposure that each group gets, and the share it is due.
-
-    Raises:
-        ConventionError: `merit` is not catalogue, train or equal.
-    """
-    if merit not in MERITS:
-        raise ConventionError(f"got merit={merit!r}.", hint="merit is catalogue, train or equal.")
+    """Return the share of the exposure that each group gets, and the share it is due."""
     return _label_shares(s.facts.attribute(by), s.exposure), due_shares(s.facts, by, merit)
 
 

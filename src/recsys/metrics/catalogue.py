@@ -8,19 +8,21 @@ catalogue that no user was shown count as 0.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
-from recsys.errors import ConventionError
 from recsys.kernels.exact_sums import geometric_weights
 from recsys.metrics.attributes import ItemFacts
 from recsys.metrics.registry import catalogue_metric
+from recsys.metrics.traits import UNIT, Between
 from recsys.metrics.weights import discount_weights
 from recsys.records.arrays import Bool, Catalogue, Context, Float, Ids, cached_property
 
 _ADOMAVICIUS = "Adomavicius & Kwon, Improving aggregate recommendation diversity (2012)"
 WEIGHTS = ("none", "log2", "log2_max2", "reciprocal", "geometric")
+OF_PLACES: dict[str, Any] = {"weight": WEIGHTS, "p": UNIT}  # what the parameters of `place_weights` may be
 
 
 class CatalogueReading:
@@ -62,15 +64,6 @@ class CatalogueReading:
         return max(self.n_items - len(self.catalogue.ids), 0)
 
 
-def check_weight(name: str, weight: str, p: float) -> None:
-    """Raise ConventionError unless the weight of a place is a known name and 0 < p < 1."""
-    if weight not in WEIGHTS or not 0 < p < 1:
-        raise ConventionError(
-            f"{name} got weight={weight!r}, p={p!r}.",
-            hint=f"The weight of a place is {', '.join(WEIGHTS)}; p lies between 0 and 1.",
-        )
-
-
 def place_weights(weight: str, p: float, places: int) -> Float:
     """Return the weight of places 1 … `places`, at index place - 1, by a name of `WEIGHTS`.
 
@@ -88,8 +81,6 @@ def place_weights(weight: str, p: float, places: int) -> Float:
     reference="Herlocker et al., Evaluating collaborative filtering recommender systems (2004)",
     aliases=("item_coverage", "catalog_coverage", "catalogue_coverage"),
     counts_items="share",
-    best_lists="most_items",
-    sets={"bench": 5},
 )
 def coverage(s: CatalogueReading, k: int | None, c: Conventions) -> float:
     """The share of the catalogue that anybody is shown.
@@ -108,7 +99,6 @@ def coverage(s: CatalogueReading, k: int | None, c: Conventions) -> float:
     bounds=(0.0, math.inf),
     aliases=("aggregate_diversity",),
     counts_items="number",
-    best_lists="most_items",
 )
 def distinct_items(s: CatalogueReading, k: int | None, c: Conventions) -> float:
     """How many different items of the catalogue anybody is shown.
@@ -126,7 +116,7 @@ def distinct_items(s: CatalogueReading, k: int | None, c: Conventions) -> float:
     reference="Fleder & Hosanagar, Blockbuster culture's next rise or fall (2009)",
     better="lower",
     conventions=("gini_over",),
-    choices={"weight": WEIGHTS, "corrected": ("no", "yes")},
+    choices=OF_PLACES | {"corrected": ("no", "yes")},
     best_lists="evenly_exposed",
 )
 def gini(
@@ -163,7 +153,7 @@ def gini(
     reference=_ADOMAVICIUS,
     bounds=(0.0, math.inf),
     aliases=("shannon_entropy",),
-    choices={"weight": WEIGHTS},
+    choices=OF_PLACES | {"base": Between(1)},
     best_lists="evenly_exposed",
 )
 def entropy(
@@ -184,8 +174,6 @@ def entropy(
     1.5
     """
     # weight and p were applied when the exposure was counted
-    if not base > 1:
-        raise ConventionError(f"entropy needs a base above 1, got {base!r}.", hint="Write entropy(base=2).")
     if not len(s.shown):
         return 0.0
     share = np.sort(s.shown) / s.shown.sum()
@@ -205,7 +193,6 @@ def _is_cold(facts: ItemFacts, *, below: float) -> Bool:
     aliases=("cold_start_coverage",),
     counts_items="share",
     which_items=_is_cold,
-    best_lists="most_items",
 )
 def cold_coverage(s: CatalogueReading, k: int | None, c: Conventions, *, below: float = 5.0) -> float:
     """The share of the cold items, had by fewer than `below` users, that anybody is shown; 0 if none is cold.

@@ -6,8 +6,6 @@ perfect list scores exactly 1 on every machine.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
@@ -17,6 +15,7 @@ from recsys.metrics.expectation import cascade
 from recsys.metrics.ranges import DataLimits, Range
 from recsys.metrics.readings import Reading, cut_at
 from recsys.metrics.registry import HITS_ABOVE, divide_or_zero, metric
+from recsys.metrics.traits import UNIT
 from recsys.metrics.weights import (
     discount_weights,
     gains,
@@ -47,7 +46,6 @@ def _range_of_dcg(data: DataLimits, k: int | None, c: Conventions) -> Range:
     "dcg",
     formula="sum over hits at place r <= k of gain / discount(r), by default grade / log2(r + 1)",
     reference="Järvelin & Kekäläinen, Cumulated gain-based evaluation of IR techniques (2002)",
-    bounds=(0.0, math.inf),
     range=_range_of_dcg,
     conventions=("gain", "discount"),
     weighted=True,
@@ -71,14 +69,6 @@ def dcg(h: Reading, k: int | None, c: Conventions) -> Float:
     conventions=("gain", "discount", "ideal"),
     weighted=True,
     not_additive="its ideal list is made of the observed items, so it is not a sum over them; ask for dcg",
-    sets={
-        "default": 3,
-        "audit": 3,
-        "popularity": 2,
-        "candidates": 2,
-        "sampling": 1,
-        "bench": 1,
-    },
 )
 def ndcg(h: Reading, k: int | None, c: Conventions) -> Float:
     """How close the list comes to the best possible one, places near the top weighing most.
@@ -142,6 +132,7 @@ def sdcg(h: Reading, k: int | None, c: Conventions, *, min_grade: float = 0.0) -
     "rbp",
     formula="(1 - p) sum over hits at place r <= k of p^(r - 1)",
     reference="Moffat & Zobel, Rank-biased precision (2008)",
+    choices={"p": UNIT},
     sum_over_places=True,
 )
 def rbp(h: Reading, k: int | None, c: Conventions, *, p: float = 0.8) -> Float:
@@ -156,10 +147,6 @@ def rbp(h: Reading, k: int | None, c: Conventions, *, p: float = 0.8) -> Float:
 
 def _chances_to_look(h: Reading, k: int | None, p: float) -> Float:
     """Return p^(place - 1) of each relevant hit, 0 beyond k."""
-    if not 0 < p < 1:
-        raise ConventionError(
-            f"rbp needs a persistence between 0 and 1, got p={p!r}.", hint="Write rbp(p=0.8)."
-        )
     return h.place_weights(lambda n: geometric_weights(p, n), k)
 
 
@@ -172,7 +159,7 @@ def _range_of_graded_rbp(data: DataLimits, k: int | None, c: Conventions, *, p: 
     "graded_rbp",
     formula="(1 - p) sum over hits at place r <= k of gain p^(r - 1)",
     reference="Moffat & Zobel, Rank-biased precision (2008)",
-    bounds=(0.0, math.inf),
+    choices={"p": UNIT},
     range=_range_of_graded_rbp,
     conventions=("gain",),
     sum_over_places=True,

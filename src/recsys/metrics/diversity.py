@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
-from recsys.errors import ConventionError, InputError, NotDefinedError, Phrase
+from recsys.errors import InputError, NotDefinedError, Phrase
 from recsys.metrics.attributes import row_norms, row_products, vector_rows
 from recsys.metrics.ranges import DataLimits, Range
 from recsys.metrics.readings import Entries, Reading
@@ -43,11 +43,10 @@ def _range_of_ild(data: DataLimits, k: int | None, c: Conventions, *, distance: 
     "ild",
     formula="mean over the pairs of items shown in the first k places of their distance (1 - cosine)",
     reference=_ZIEGLER,
-    bounds=(0.0, math.inf),
     range=_range_of_ild,
     needs=("embeddings",),
     choices={
-        "distance": ("cosine", "euclidean", "bounded_euclidean", "jaccard", "hamming"),
+        "distance": ("cosine", "euclidean", "bounded_euclidean", "jaccard", "hamming", callable),
         "missing": ("drop", "zero"),
     },
     aliases=("intra_list_diversity", "diversity"),
@@ -69,11 +68,6 @@ def ild(
     >>> recsys.evaluate({1: [3, 4], 2: [3, 5]}, {1: {3}}, "ild@2", embeddings=vectors)["ild@2"]
     0.5
     """
-    if not callable(distance) and distance not in ("cosine", *DISTANCES):
-        raise ConventionError(
-            f"ild got distance={distance!r}.",
-            hint=f"Use cosine, {', '.join(DISTANCES)}, or a function of two vectors.",
-        )
     if distance == "cosine":
         return 1.0 - np.nan_to_num(_mean_cosine(h, h.shown(k), drop=missing == "drop"), nan=1.0)
     out = np.zeros(h.n_cases)

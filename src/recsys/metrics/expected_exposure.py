@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
-from recsys.metrics.catalogue import WEIGHTS, check_weight, place_weights
+from recsys.metrics.catalogue import OF_PLACES, place_weights
 from recsys.metrics.ranges import DataLimits, Range
 from recsys.metrics.readings import Reading, add_up
 from recsys.metrics.registry import divide_or_zero, metric
@@ -23,7 +23,6 @@ from recsys.records.arrays import Array, Float, Int, positions, runs
 
 def _exposures(h: Reading, k: int | None, by: str | None, weight: str, p: float) -> tuple[Int, Float, Float]:
     """Return the case, the exposure and the target of each pair of a case and an item (or group)."""
-    check_weight("expected exposure", weight, p)
     return h.cached(("expected exposure", k, by, weight, p), lambda: _count(h, k, by, weight, p))
 
 
@@ -77,7 +76,6 @@ def _range(times: float) -> Callable[..., Range]:
     ) -> Range:
         case, _ = data.relevant_grades(c)
         longest = max(data.places(k), int(runs(case)[1].max(initial=0)), 1)
-        check_weight("expected exposure", weight, p)
         shown = longest if k is None else min(longest, k)
         return 0.0, times * float(place_weights(weight, p, shown).sum()) ** 2
 
@@ -88,7 +86,7 @@ _FACTS: dict[str, Any] = {
     "reference": "Diaz et al., Evaluating stochastic rankings with expected exposure (2020)",
     "bounds": (0.0, math.inf),
     "needs": ("lists",),
-    "choices": {"weight": WEIGHTS},
+    "choices": OF_PLACES,
     "ties": "shown",
     "tie_order": "unknown",
 }

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
-from recsys.errors import ConventionError, NotDefinedError, Phrase
+from recsys.errors import NotDefinedError, Phrase
 from recsys.metrics.ranges import DataLimits, Range
 from recsys.metrics.readings import Reading, check_finite, cut_at, divisor
 from recsys.metrics.registry import Terms, candidates_metric, divide_or_nan, divide_or_zero, metric
@@ -52,9 +52,7 @@ def _range_of_rank(data: DataLimits, k: int | None, c: Conventions) -> Range:
     "average_rank",
     formula="mean place of the relevant items in the list",
     reference="Bordes et al., Translating embeddings for modeling multi-relational data (2013)",
-    kind="ratio",
     combine_if=("average", "pooled"),
-    conventions=("average",),
     better="lower",
     bounds=(1.0, math.inf),
     range=_range_of_rank,
@@ -78,9 +76,7 @@ def average_rank(h: Reading, k: int | None, c: Conventions) -> Terms:
     "percentile_rank",
     formula="mean (place - 1) / (candidates - 1) of the relevant items in the list",
     reference="average_rank as a share of the candidates; " + _HU + " weigh and pool it",
-    kind="ratio",
     combine_if=("average", "pooled"),
-    conventions=("average",),
     better="lower",
     additive=True,
 )
@@ -104,7 +100,6 @@ def percentile_rank(h: Reading, k: int | None, c: Conventions) -> Terms:
     formula="sum over all relevant items in the lists of grade (place - 1) / (candidates - 1), over the sum"
     " of their grades",
     reference=_HU,
-    kind="ratio",
     combine_if="always",
     better="lower",
     aliases=("mpr",),
@@ -132,7 +127,6 @@ def expected_percentile_rank(h: Reading, k: int | None, c: Conventions) -> Terms
     reference="Rendle et al., BPR: Bayesian personalized ranking (2009)",
     additive=True,
     against_others=True,
-    sets={"candidates": 4},
 )
 def auc(h: Reading, k: int | None, c: Conventions) -> Float:
     """How often a relevant item ranks above one that is not.
@@ -154,7 +148,6 @@ def auc(h: Reading, k: int | None, c: Conventions) -> Float:
     "gauc",
     formula="sum w auc / sum w over cases, w = candidates or relevant items of the case",
     reference="Zhu et al., Optimized cost per click in Taobao display advertising (2017)",
-    kind="ratio",
     combine_if="always",
     choices={"weight": ("candidates", "relevant")},
 )
@@ -169,10 +162,6 @@ def gauc(h: Reading, k: int | None, c: Conventions, *, weight: str = "candidates
     >>> round(recsys.evaluate(lists, truth, ["gauc"], full_ranking=True)["gauc"], 4)
     0.7778
     """
-    if weight not in ("candidates", "relevant"):
-        raise ConventionError(
-            f"gauc weighs by 'candidates' or 'relevant', not {weight!r}.", hint="Write gauc(weight=relevant)."
-        )
     value = auc(h, k, c)
     size = (_n_candidates(h) if weight == "candidates" else _n_hits(h)).astype(np.float64)
     return Terms(value, value * size, size)
@@ -207,7 +196,6 @@ def pauc(h: Reading, k: int | None, c: Conventions) -> Float:
     at_k="required",
     empty=None,
     conventions=("accuracy_over",),
-    over="accuracy_over",
     needs=("catalogue",),
 )
 def accuracy(h: Reading, k: int | None, c: Conventions) -> Float:
@@ -234,7 +222,6 @@ def accuracy(h: Reading, k: int | None, c: Conventions) -> Float:
     bounds=(-1.0, 1.0),
     empty=None,
     conventions=("accuracy_over",),
-    over="accuracy_over",
     needs=("catalogue",),
 )
 def mcc(h: Reading, k: int | None, c: Conventions) -> Float:

@@ -23,6 +23,7 @@ from recsys.metrics.expectation import groups
 from recsys.metrics.ranges import DataLimits, Range
 from recsys.metrics.readings import MOST_TIED, Reading, add_up
 from recsys.metrics.registry import Body, divide_or_zero, metric
+from recsys.metrics.traits import Between
 from recsys.metrics.weights import discount_weights
 from recsys.records.arrays import Array, Float, Ids, Int, Table, positions, runs, sorted_unique
 
@@ -233,12 +234,22 @@ def _order_by_gain(weights: Callable[[int, float], Float]) -> Callable[..., Floa
     def order(
         h: Reading, k: int | None, c: Conventions, *, best: bool, alpha: float, beta: float = 0.5
     ) -> Float:
-        _check_alpha(alpha)
         return _order_of_ties(
             h, k, lambda _case, _intent, n: (1.0 - alpha) ** n, lambda n: weights(n, beta), best=best
         )
 
     return order
+
+
+def gains_metric(name: str, weights: Callable[[int, float], Float], **facts: Any) -> Callable[[Body], Body]:
+    """Register a sum of gains, less for an intent served before, times the `weights` of n places and beta."""
+    return intent_metric(
+        name,
+        choices={"alpha": Between(0, 1, closed=True)},
+        best_lists="new_intents",
+        tie_order=_order_by_gain(weights),
+        **facts,
+    )
 
 
 def _order_by_precision(h: Reading, k: int | None, c: Conventions, *, best: bool) -> Float:
@@ -281,13 +292,12 @@ def _range_over_greedy(
     return 0.0, 1.0 / (1.0 - 1.0 / math.e) if holds else math.inf
 
 
-@intent_metric(
+@gains_metric(
     "alpha_dcg",
+    lambda n, _: discount_weights("log2", n),
     formula="sum over places r <= k of gain_r / log2(r + 1), over its value if all items served all intents;"
     " gain_r = sum over the item's intents of (1 - alpha)^(times served above)",
     reference=_CLARKE,
-    best_lists="new_intents",
-    tie_order=_order_by_gain(lambda n, _: discount_weights("log2", n)),
 )
 def alpha_dcg(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5) -> Float:
     """Discounted gain in which an intent served before counts less, as a share of what no list can exceed.
@@ -307,14 +317,12 @@ def alpha_dcg(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5) 
     return _share_of_most(h, k, alpha, lambda n: discount_weights("log2", n))
 
 
-@intent_metric(
+@gains_metric(
     "alpha_ndcg",
+    lambda n, _: discount_weights("log2", n),
     formula="sum over places r <= k of gain_r / log2(r + 1), over that of the greedy list",
     reference=_CLARKE,
-    bounds=(0.0, math.inf),
     range=_range_over_greedy,
-    best_lists="new_intents",
-    tie_order=_order_by_gain(lambda n, _: discount_weights("log2", n)),
 )
 def alpha_ndcg(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5) -> Float:
     """Discounted gain in which an intent served before counts less, over that of a greedily best list.
@@ -332,12 +340,11 @@ def alpha_ndcg(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5)
     return _share_of_greedy(h, k, alpha, lambda n: discount_weights("log2", n))
 
 
-@intent_metric(
+@gains_metric(
     "err_ia",
+    lambda n, _: discount_weights("reciprocal", n),
     formula="sum over places r <= k of gain_r / r, over its value if every item served every intent",
     reference="Chapelle et al., Intent-based diversification of web search results (2011)",
-    best_lists="new_intents",
-    tie_order=_order_by_gain(lambda n, _: discount_weights("reciprocal", n)),
 )
 def err_ia(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5) -> Float:
     """How early readers with different intents are satisfied, as a share of what no list can exceed.
@@ -354,14 +361,12 @@ def err_ia(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5) -> 
     return _share_of_most(h, k, alpha, lambda n: discount_weights("reciprocal", n))
 
 
-@intent_metric(
+@gains_metric(
     "nerr_ia",
+    lambda n, _: discount_weights("reciprocal", n),
     formula="sum over places r <= k of gain_r / r, over that of the greedy list",
     reference="Chapelle et al., Intent-based diversification of web search results (2011)",
-    bounds=(0.0, math.inf),
     range=_range_over_greedy,
-    best_lists="new_intents",
-    tie_order=_order_by_gain(lambda n, _: discount_weights("reciprocal", n)),
 )
 def nerr_ia(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5) -> Float:
     """How early readers with different intents are satisfied, over the same of a greedily best list.
@@ -376,12 +381,11 @@ def nerr_ia(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5) ->
     return _share_of_greedy(h, k, alpha, lambda n: discount_weights("reciprocal", n))
 
 
-@intent_metric(
+@gains_metric(
     "nrbp",
+    lambda n, beta: geometric_weights(beta, n),
     formula="(1 - (1 - alpha) beta) / intents x sum over places r <= k of gain_r beta^(r - 1)",
     reference=_NRBP,
-    best_lists="new_intents",
-    tie_order=_order_by_gain(lambda n, beta: geometric_weights(beta, n)),
 )
 def nrbp(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5, beta: float = 0.5) -> Float:
     """What a reader finds who goes on with probability beta and tires of an intent served before.
@@ -401,14 +405,12 @@ def nrbp(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5, beta:
     )
 
 
-@intent_metric(
+@gains_metric(
     "nnrbp",
+    lambda n, beta: geometric_weights(beta, n),
     formula="sum over places r <= k of gain_r beta^(r - 1), over that of the greedy list",
     reference=_NRBP,
-    bounds=(0.0, math.inf),
     range=_range_over_greedy,
-    best_lists="new_intents",
-    tie_order=_order_by_gain(lambda n, beta: geometric_weights(beta, n)),
 )
 def nnrbp(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5, beta: float = 0.5) -> Float:
     """NRBP over that of a greedily best list.
@@ -523,13 +525,7 @@ def _nan_without_intent(intents: Intents, values: Float) -> Float:
 
 def _sum_gains(h: Reading, k: int | None, alpha: float, hits: IntentHits, weights: Weights) -> Float:
     """Return, per case, the gains of the first k places times the weights of the places."""
-    _check_alpha(alpha)
     hits = in_first_places(hits, k)
     gain = (1.0 - alpha) ** times_served(hits, int(hits.intent.max(initial=0)) + 1)
     table = weights(int(hits.place.max(initial=1)))
     return add_up(hits.case, gain * table[hits.place - 1], h.n_cases)
-
-
-def _check_alpha(alpha: float) -> None:
-    if not 0 <= alpha <= 1:
-        raise ConventionError(f"alpha={alpha!r} does not lie between 0 and 1.", hint="Write alpha=0.5.")

@@ -8,18 +8,19 @@ with one group per user the `user_` one.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
-from recsys.errors import ConventionError, InputError
+from recsys.errors import InputError
 from recsys.kernels.exact_sums import exact_sum
 from recsys.metrics import full_rank
 from recsys.metrics.readings import Reading
-from recsys.metrics.registry import Metric, divide_or_nan, divide_or_zero, quotient, register_rating
+from recsys.metrics.registry import Metric, divide_or_nan, divide_or_zero, register_rating
+from recsys.metrics.traits import Between, quotient, records_of
 from recsys.records.arrays import Array, Bool, Context, Float, Hits, Int, cached_property, runs
 
 Body = Callable[..., Float]
@@ -29,7 +30,7 @@ _DRAPER = "Draper & Smith, Applied regression analysis (1998)"
 # The smallest distance from 0 and 1 a probability is allowed, as in scikit-learn's log_loss.
 _SMALLEST_PROBABILITY = 2.0**-52
 _EXPECTED = Conventions(ties="expected")
-_BINNINGS = {"binning": ("width", "count")}
+_BINNINGS: dict[str, Any] = {"bins": Between(1, closed=True, whole=True), "binning": ("width", "count")}
 
 
 class Predictions:
@@ -104,8 +105,8 @@ class Predictions:
 
 
 RowValue = Callable[[Predictions], Float]
-# By metric that is a mean over rows or a function of one: the value that is averaged. Sums of users add up.
-ROW_VALUES: dict[str, RowValue] = {}
+# By metric: the two sums over the rows of each user that make it, from its values per user.
+TERMS: dict[str, Callable[..., tuple[Float, Float]]] = {}
 
 
 def rating(
@@ -118,46 +119,28 @@ def rating(
         formula: its definition in one line.
         reference: the paper or book it comes from.
         row_value: the value averaged over the rows, if the metric is such a mean or a function of one.
-        facts: other fields of `Metric`; `user_sets` are the `sets` of the mean over users.
+        facts: other fields of `Metric` and of its records.
     """
 
     def register(body: Body) -> Body:
-        aliases = tuple(facts.pop("aliases", ()))
-        sets, user_sets = facts.pop("sets", {}), facts.pop("user_sets", {})
-        combine = facts.pop("combine", quotient)
-        if facts.get("better") == "zero":
-            facts["unpaired"] = "neither more nor less of it is better"
-        pooled_only: dict[str, Any] = {}
+        aliases, combine = facts.pop("aliases", ()), facts.pop("combine", quotient)
         if row_value is not None:
-            ROW_VALUES[name] = row_value
-        elif "unpaired" not in facts:
-            pooled_only["unpaired"] = _POOLED.format(name)
-        shared: dict[str, Any] = {
-            "at_k": "never",
-            "needs": ("predictions",),
-            "empty": math.nan,
-            "params": own_params(body),
-        }
-        register_rating(
-            Metric(
-                name, body, formula, reference, kind="derived", aliases={a: {} for a in aliases},
-                combine=combine, sets=sets, **shared, **facts, **pooled_only,
-            )
-        )  # fmt: skip
-        register_rating(
-            Metric(
-                f"user_{name}", body, f"mean over users of {formula}", reference, kind="per_case",
-                aliases={f"user_{a}": {} for a in aliases}, sets=user_sets, **shared, **facts,
-            )
-        )  # fmt: skip
+            TERMS[name] = lambda users, _: (users.total(row_value(users)), users.n)
+        kind = "rows" if row_value is None else "pooled"
+        _register(name, body, formula, reference, kind=kind, aliases=aliases, combine=combine, **facts)
+        mean, aliases = f"mean over users of {formula}", [f"user_{alias}" for alias in aliases]
+        _register(f"user_{name}", body, mean, reference, aliases=aliases, **facts)
         return body
 
     return register
 
 
-def own_params(body: Body) -> dict[str, Any]:
-    """Return the keyword parameters of a body and their defaults."""
-    return dict(body.__kwdefaults__ or {})
+def _register(
+    name: str, body: Body, formula: str, reference: str, *, aliases: Sequence[str] = (), **facts: Any
+) -> None:
+    shared: dict[str, Any] = {"at_k": "never", "needs": ("predictions",), "empty": math.nan}
+    facts = records_of({**shared, **facts, "aliases": {alias: {} for alias in aliases}})
+    register_rating(Metric(name, body, formula, reference, **facts))
 
 
 def row_mean(name: str, **facts: Any) -> Callable[[RowValue], Body]:
@@ -183,7 +166,6 @@ def _root_mean(total: float, n: float) -> float:
     reference=_HERLOCKER,
     better="lower",
     bounds=(0.0, math.inf),
-    sets={"ratings": 1},
 )
 def mse(p: Predictions) -> Float:
     """The mean squared error: an error of four stars weighs sixteen times as much as an error of one."""
@@ -197,9 +179,7 @@ def mse(p: Predictions) -> Float:
     better="lower",
     bounds=(0.0, math.inf),
     combine=_root_mean,
-    row_value=ROW_VALUES["mse"],
-    sets={"ratings": 2},
-    user_sets={"ratings": 7},
+    row_value=lambda p: p.error**2,
 )
 def rmse(p: Predictions) -> Float:
     """The root of the mean squared error, in the units of the ratings."""
@@ -212,8 +192,6 @@ def rmse(p: Predictions) -> Float:
     reference=_HERLOCKER,
     better="lower",
     bounds=(0.0, math.inf),
-    sets={"ratings": 3},
-    user_sets={"ratings": 8},
 )
 def mae(p: Predictions) -> Float:
     """The mean absolute error: how far off a prediction is on average, in the units of the ratings."""
@@ -226,7 +204,6 @@ def mae(p: Predictions) -> Float:
     reference=_DRAPER,
     better="zero",
     bounds=(-math.inf, math.inf),
-    sets={"ratings": 6},
 )
 def bias(p: Predictions) -> Float:
     """How much too high predictions are on average; 0 is best, and a negative value is too low."""
@@ -239,7 +216,6 @@ def bias(p: Predictions) -> Float:
     reference=_DRAPER,
     bounds=(-math.inf, 1.0),
     aliases=("r_squared",),
-    sets={"ratings": 4},
 )
 def r2(p: Predictions) -> Float:
     """How much of the ratings' variation is predicted; predicting their mean gives 0, equal ratings NaN."""
@@ -251,7 +227,6 @@ def r2(p: Predictions) -> Float:
     formula="1 - Var(prediction - actual) / Var(actual)",
     reference=_DRAPER,
     bounds=(-math.inf, 1.0),
-    sets={"ratings": 5},
 )
 def explained_variance(p: Predictions) -> Float:
     """R2 that forgives a constant offset of the predictions; NaN if all ratings are equal."""
@@ -265,8 +240,6 @@ def explained_variance(p: Predictions) -> Float:
     better="lower",
     bounds=(0.0, math.inf),
     aliases=("logloss", "cross_entropy"),
-    sets={"clicks": 1},
-    punishes_certainty=True,
 )
 def log_loss(p: Predictions) -> Float:
     """The mean surprise of the clicks under the predicted probabilities, in nats.
@@ -285,8 +258,6 @@ def log_loss(p: Predictions) -> Float:
     better="lower",
     bounds=(0.0, math.inf),
     aliases=("ne", "normalized_entropy"),
-    sets={"clicks": 2},
-    punishes_certainty=True,
 )
 def normalised_entropy(p: Predictions) -> Float:
     """Log-loss over that of always predicting the share of clicks: below 1 is better than that.
@@ -306,7 +277,6 @@ def normalised_entropy(p: Predictions) -> Float:
     better="lower",
     choices=_BINNINGS,
     aliases=("calibration_error", "expected_calibration_error"),
-    sets={"clicks": 3},
 )
 def ece(p: Predictions, *, bins: float = 10.0, binning: str = "width") -> Float:
     """How far predicted probabilities are from the shares of clicks among rows of similar prediction.
@@ -325,7 +295,6 @@ def ece(p: Predictions, *, bins: float = 10.0, binning: str = "width") -> Float:
     better="lower",
     choices=_BINNINGS,
     aliases=("max_calibration_error",),
-    sets={"clicks": 4},
 )
 def mce(p: Predictions, *, bins: float = 10.0, binning: str = "width") -> Float:
     """The calibration error of the worst bin; bins are those of ece, and empty ones do not count."""
@@ -339,18 +308,12 @@ def _calibration_gaps(p: Predictions, bins: float, binning: str) -> tuple[Float,
 
     A bin is (low, high]; the first also holds 0.
     """
-    if bins < 1 or bins != int(bins):
-        raise ConventionError(f"bins={bins:g} is not a number of bins.", hint="Write ece(bins=10).")
     n_bins = int(bins)
     if binning == "width":
         # Compared with the edges themselves, because p * bins could round across an edge.
         place = np.searchsorted(np.arange(1, n_bins) / n_bins, p.probability, side="left")
-    elif binning == "count":
-        place = _equal_counts(p, n_bins)
     else:
-        raise ConventionError(
-            f"binning={binning!r} is neither 'width' nor 'count'.", hint="Write ece(binning=count)."
-        )
+        place = _equal_counts(p, n_bins)
     cell = p.group.astype(np.int64) * n_bins + place
     cells = Predictions(cell, p.n_groups * n_bins, p.actual, p.probability)
     gap = np.abs(cells.total(p.probability - p.clicked))
@@ -372,8 +335,6 @@ def _equal_counts(p: Predictions, n_bins: int) -> Int:
     "auc",
     formula="share of (clicked, not clicked) pairs of rows in the right order, ties a half",
     reference="Hanley & McNeil, The meaning and use of the area under a ROC curve (1982)",
-    sets={"clicks": 5},
-    user_sets={"clicks": 7},
 )
 def auc(p: Predictions) -> Float:
     """How often a clicked row was given a higher score than one that was not; NaN without both kinds."""
@@ -394,8 +355,6 @@ def fcp(p: Predictions, *, over: str = "users") -> Float:
     Pairs are counted for each user. over=users averages both counts before they are divided, each over the
     users who have such pairs, as Surprise does; over=pairs adds them up.
     """
-    if over not in ("users", "pairs"):
-        raise ConventionError(f"fcp got over={over!r}.", hint="Write fcp or fcp(over=pairs).")
     first, _ = runs(p.user)
     right, different = _ordered_pairs(p)
     counts = np.stack([np.add.reduceat(n, first) if len(first) else n for n in (right, different - right)])
@@ -443,30 +402,24 @@ def gauc(p: Predictions, *, weight: str = "impressions") -> Float:
     Users who clicked everything or nothing have no AUC and are left out. The mean without weights is
     `user_auc`.
     """
-    if weight not in ("impressions", "clicks", "users"):
-        raise ConventionError(
-            f"gauc weighs by 'impressions', 'clicks' or 'users', not {weight!r}.",
-            hint="Write gauc(weight=clicks).",
-        )
     return auc(p)
 
 
-register_rating(
-    Metric(
-        "gauc", gauc, "sum over users of w AUC / sum of w, w = impressions or clicks of the user",
-        "Zhu et al., Optimized cost per click in Taobao display advertising (2017)",
-        at_k="never", kind="ratio", needs=("predictions",), empty=math.nan, params=own_params(gauc),
-        choices={"weight": ("impressions", "clicks", "users")},
-        sets={"clicks": 6},
-    )
-)  # fmt: skip
+def _gauc_terms(p: Predictions, values: Float, *, weight: str) -> tuple[Float, Float]:
+    """Return the AUC of each user times its weight, and the weight; NaN for a user without an AUC."""
+    weights = p.n if weight == "impressions" else p.total(p.clicked.astype(np.float64))
+    weights = np.ones(p.n_groups) if weight == "users" else weights
+    return values * weights, np.where(np.isnan(values), np.nan, weights)
 
 
-def gauc_weights(p: Predictions, weight: str) -> Float:
-    """Return the weight of each user in gauc."""
-    if weight == "users":
-        return np.ones(p.n_groups)
-    return p.n if weight == "impressions" else p.total(p.clicked.astype(np.float64))
+TERMS["gauc"] = _gauc_terms
+_register(
+    "gauc",
+    gauc,
+    "sum over users of w AUC / sum of w, w = impressions or clicks of the user",
+    "Zhu et al., Optimized cost per click in Taobao display advertising (2017)",
+    choices={"weight": ("impressions", "clicks", "users")},
+)
 
 
 def _as_hits(p: Predictions) -> Hits:

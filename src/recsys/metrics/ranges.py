@@ -79,7 +79,7 @@ def metric_range(
     >>> metric_range(Request.parse("ndcg@10")), metric_range(Request.parse("dcg@10"))
     ((0.0, 1.0), (0.0, inf))
     """
-    find = request.metric.range
+    find = request.metric.attainable.range
     if find is None or data is None:
         return request.metric.bounds
     try:

@@ -22,6 +22,7 @@ from recsys.metrics.expectation import (
 from recsys.metrics.ranges import DataLimits, Range
 from recsys.metrics.readings import Reading, divisor
 from recsys.metrics.registry import HITS_ABOVE, Terms, divide_or_zero, metric, ratio
+from recsys.metrics.traits import Between
 from recsys.records.arrays import Float
 
 _MANNING = "Manning, Raghavan & Schütze, Introduction to Information Retrieval (2008), chapter 8"
@@ -31,12 +32,9 @@ _MANNING = "Manning, Raghavan & Schütze, Introduction to Information Retrieval 
     "precision",
     formula="hits(k) / k",
     reference=_MANNING,
-    kind="ratio",
     combine_if=("average", "pooled"),
-    conventions=("precision_over", "average"),
+    conventions=("precision_over",),
     aliases=("p", "prec"),
-    over="precision_over",
-    sets={"default": 1, "audit": 1, "curves": 2},
     not_additive="it divides by the items shown, so a relevant item that was shown but not observed stays a "
     "miss whatever the weights; ask for hits",
 )
@@ -57,14 +55,11 @@ def precision(h: Reading, k: int | None, c: Conventions) -> Terms:
     "recall",
     formula="hits(k) / relevant",
     reference=_MANNING,
-    kind="ratio",
     combine_if=("average", "pooled"),
-    conventions=("recall_over", "average"),
+    conventions=("recall_over",),
     aliases=("r",),
     weighted=True,
-    over="recall_over",
     additive=True,
-    sets={"default": 2, "audit": 2, "popularity": 1, "curves": 1, "bench": 2},
 )
 def recall(h: Reading, k: int | None, c: Conventions) -> Terms:
     """How much of what is relevant was shown.
@@ -82,9 +77,7 @@ def recall(h: Reading, k: int | None, c: Conventions) -> Terms:
     "capped_recall",
     formula="hits(k) / min(k, relevant)",
     reference="CalibratedRecallK of RecPack",
-    kind="ratio",
     combine_if=("average", "pooled"),
-    conventions=("average",),
 )
 def capped_recall(h: Reading, k: int | None, c: Conventions) -> Terms:
     """Recall that a short list can still bring to 1.
@@ -107,10 +100,10 @@ def _f_of_means(precision: float, recall: float, *, beta: float) -> float:
     "f",
     formula="(1 + beta^2) precision recall / (beta^2 precision + recall)",
     reference="van Rijsbergen, Information Retrieval (1979)",
-    kind="derived",
     combine=_f_of_means,
     combine_if=("f1_of", "means"),
-    conventions=("precision_over", "recall_over", "f1_of"),
+    conventions=("precision_over", "recall_over"),
+    choices={"beta": Between(0)},
     aliases={"f1": {"beta": 1.0}, "fbeta": {}, "f2": {"beta": 2.0}},
     not_additive="it mixes precision and recall",
 )
@@ -123,8 +116,6 @@ def f(h: Reading, k: int | None, c: Conventions, *, beta: float = 1.0) -> Terms:
     >>> recsys.score_list([1, 5, 3, 8], {3, 8, 10, 11}, "f1@4")
     0.5
     """
-    if not beta > 0:
-        raise ConventionError(f"f needs a beta above 0, got {beta!r}.", hint="Write f(beta=1)@10.")
     p, r = precision(h, k, c).value, recall(h, k, c).value
     square = beta * beta
     return Terms(divide_or_zero((1 + square) * p * r, square * p + r), p, r)
@@ -138,7 +129,6 @@ def f(h: Reading, k: int | None, c: Conventions, *, beta: float = 1.0) -> Terms:
     ties="own",
     additive="one item",
     sum_over_places=True,
-    sets={"default": 5, "audit": 6, "candidates": 1, "sampling": 2, "bench": 3},
 )
 def hit(h: Reading, k: int | None, c: Conventions) -> Float:
     """Whether anything relevant was shown.
@@ -160,7 +150,6 @@ def _range_of_hits(data: DataLimits, k: int | None, c: Conventions) -> Range:
     "hits",
     formula="hits(k)",
     reference="RecPack's HitK",
-    bounds=(0.0, math.inf),
     range=_range_of_hits,
     weighted=True,
     additive=True,
@@ -184,8 +173,6 @@ def hits(h: Reading, k: int | None, c: Conventions) -> Float:
     ties="own",
     additive="one item",
     sum_over_places=True,
-    sets={"default": 6, "audit": 5, "candidates": 3, "bench": 4},
-    usual_k=None,
 )
 def mrr(h: Reading, k: int | None, c: Conventions) -> Float:
     """How early the first relevant item comes.
@@ -208,9 +195,7 @@ def mrr(h: Reading, k: int | None, c: Conventions) -> Float:
     aliases=("ap", "average_precision"),
     ties="own",
     tie_order="number",
-    over="ap_over",
     not_additive=HITS_ABOVE,
-    sets={"default": 4, "audit": 4},
 )
 def map_(h: Reading, k: int | None, c: Conventions) -> Float:
     """Precision at each relevant item, averaged: rewards relevant items near the top.
@@ -248,13 +233,12 @@ def _geometric_mean(values: Float, weights: Float | None, *, eps: float) -> floa
     "gmap",
     formula="exp(mean over the cases in the mean of ln(max(map, eps)))",
     reference="Robertson, On GMAP (2006)",
-    kind="derived",
     conventions=("ap_over",),
+    choices={"eps": Between(0)},
     aliases=("gm_map",),
     ties="own",
     tie_order="number",
     summary=_geometric_mean,
-    over="ap_over",
     not_additive=HITS_ABOVE,
 )
 def gmap(h: Reading, k: int | None, c: Conventions, *, eps: float = 1e-5) -> Float:
@@ -266,8 +250,6 @@ def gmap(h: Reading, k: int | None, c: Conventions, *, eps: float = 1e-5) -> Flo
     >>> round(recsys.evaluate({1: [3, 5], 2: [5, 3]}, {1: [3], 2: [3]}, ["gmap"])["gmap"], 4)
     0.7071
     """
-    if not eps > 0:
-        raise ConventionError(f"gmap needs an eps above 0, got {eps!r}.", hint="Write gmap(eps=1e-5).")
     return map_(h, k, c)
 
 
@@ -309,9 +291,7 @@ def r_precision(h: Reading, k: int | None, c: Conventions) -> Float:
     "judged",
     formula="judged items in the first k places / min(k, length of the list)",
     reference="Judged@k of ir_measures",
-    kind="ratio",
     combine_if=("average", "pooled"),
-    conventions=("average",),
     population="judged",
     reads_judgements=True,
 )

@@ -30,12 +30,21 @@ from recsys.errors import (
     UnknownNameError,
     check_choice,
 )
-from recsys.records.arrays import Array, Bool, Context, Float, cached_property
+from recsys.metrics.traits import (
+    Additivity,
+    Attainable,
+    Between,
+    EqualScores,
+    ItemsShown,
+    Pooling,
+    TruthRead,
+    records_of,
+)
+from recsys.records.arrays import Array, Context, Float, cached_property
 from recsys.records.registry import Registry
 
 AtK = Literal["optional", "required", "never"]
-TieRule = Literal["linear", "own", "refuse", "shown"]
-Kind = Literal["per_case", "ratio", "derived", "catalogue"]
+Kind = Literal["per_case", "catalogue", "pooled", "rows"]
 
 
 class Terms(NamedTuple):
@@ -63,14 +72,13 @@ def divide_or_nan(values: Array, by: Array) -> Float:
     return np.asarray(np.divide(values, by, out=np.full(len(values), np.nan), where=by != 0))
 
 
-def quotient(numerator: float, denominator: float, **params: Any) -> float:
-    """Return a ratio from its averaged terms; parameters of the metric are ignored."""
-    return numerator / denominator if denominator else 0.0
-
-
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """A registered metric: its function, its documentation and what the engine must know about it."""
+    """A registered metric: its function, its documentation and what the engine must know about it.
+
+    `kind` is "catalogue" for one number over all cases; of predicted numbers, "pooled" for a function of
+    two sums over all rows, and "rows" for one that reads all rows at once.
+    """
 
     name: str
     body: Callable[..., Float | Terms | float]
@@ -80,43 +88,39 @@ class Metric:
     kind: Kind = "per_case"
     better: Literal["higher", "lower", "zero"] = "higher"
     bounds: tuple[float, float] = (0.0, 1.0)
-    range: Callable[..., tuple[float, float]] | None = None  # finite bounds found in the data; see ranges.py
     empty: float | None = 0.0  # of a case without a list; None: what the formula gives
     conventions: tuple[str, ...] = ()
-    params: Mapping[str, Any] = field(default_factory=dict)
-    choices: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # words a parameter may be
+    choices: Mapping[str, tuple[Any, ...] | Between] = field(default_factory=dict)  # what a parameter may be
     aliases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
-    ties: TieRule = "linear"
-    # How the best and the worst order of equal scores is found (best_and_worst_order.py). "relevance": hits
-    # worth most on top; "number": the same, and how many are in the first k places matters too; "items": by
-    # the value of each item as a list of its own; "set": only which items are in the first k places matters;
-    # "unknown". A function (reading, k, conventions, best=, **params) gives a number per relevant hit, or per
-    # list entry if the metric is about the items shown: the highest on top are best, and at the end worst.
-    tie_order: str | Callable[..., Float | None] = "relevance"
-    weighted: bool = False
     population: Literal["relevant", "judged", "listed"] = "relevant"
-    exposure: str = "none"
-    mean_of_items: bool = False
-    zero_of_none: bool = False
-    summary: Callable[..., float] | None = None
-    combine: Callable[..., float] = quotient
-    combine_if: tuple[str, str] | Literal["always"] | None = None
-    unpaired: str = ""  # why models cannot be compared case by case on it
-    # What other rooms know of a metric is declared here; none looks for it by its name.
-    over: str = ""  # the convention that a parameter `over` stands for
-    usual_k: int | None = 10  # the cut-off where a set names the metric without one
-    sets: Mapping[str, int] = field(default_factory=dict)  # its place in sets of metrics; see `metric_set`
-    sum_over_places: bool = False  # a cut-off beyond the end of the list changes nothing
-    additive: bool | Literal["one item"] = False  # a sum over relevant items, or over the only one
-    not_additive: str = ""  # why it is not one
-    against_others: bool = False  # it compares the relevant items with all others
-    reads_judgements: bool = False  # it tells judged items that are not relevant from unjudged ones
-    reads_pool: bool = False  # it tells items of a negative grade, pooled and not judged, from the others
-    counts_items: Literal["", "number", "share"] = ""  # it is the number or share of different items shown
-    which_items: Callable[..., Bool] | None = None  # those that count, of `ItemFacts`; None if all do
-    best_lists: str | Callable[..., Any] = ""  # how to build them, a name of evaluation/bounds/best_lists.py
-    punishes_certainty: bool = False  # a wrong prediction of 0 or 1 weighs almost without limit
+    tied: EqualScores = field(default_factory=EqualScores)
+    pooling: Pooling = field(default_factory=Pooling)
+    attainable: Attainable = field(default_factory=Attainable)
+    shown: ItemsShown = field(default_factory=ItemsShown)
+    truth: TruthRead = field(default_factory=TruthRead)
+    additivity: Additivity = field(default_factory=Additivity)
+
+    @cached_property
+    def params(self) -> Mapping[str, Any]:
+        """The parameters of the function, which are its keyword-only arguments, and their defaults."""
+        arguments = inspect.signature(self.body).parameters.values()
+        return {p.name: p.default for p in arguments if p.kind is inspect.Parameter.KEYWORD_ONLY}
+
+    @property
+    def over(self) -> str:
+        """The convention that a parameter `over` stands for: the only divisor among its own."""
+        divisors = [name for name in self.conventions if name.endswith("_over")]
+        return divisors[0] if len(divisors) == 1 else ""
+
+    @property
+    def unpaired(self) -> str:
+        """Why models cannot be compared case by case on it; empty if they can."""
+        if self.better == "zero":
+            return "neither more nor less of it is better"
+        if self.kind != "rows":
+            return ""
+        return f"it is computed over all rows at once and has no value per user; ask for user_{self.name}"
 
     @property
     def meaning(self) -> str:
@@ -132,7 +136,7 @@ class Metric:
     @property
     def measures_coverage(self) -> bool:
         """Whether it is the share of all items that anybody is shown."""
-        return self.counts_items == "share" and self.which_items is None
+        return self.shown.counts_items == "share" and self.shown.which_items is None
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -180,7 +184,8 @@ def metric(name: str, *, formula: str, reference: str, **facts: Any) -> Callable
         name: how the metric is requested, such as "ndcg".
         formula: its definition in one line.
         reference: the paper or program it comes from.
-        facts: other fields of `Metric`; `aliases` may also be a sequence of names.
+        facts: other fields of `Metric` and of its records (traits.py); `aliases` may also be a sequence of
+            names. With `range`, the bounds are 0 and infinity unless they are given.
 
     Raises:
         ConventionError: a metric of this name or alias exists.
@@ -190,14 +195,13 @@ def metric(name: str, *, formula: str, reference: str, **facts: Any) -> Callable
         aliases = facts.pop("aliases", {})
         if not isinstance(aliases, Mapping):
             aliases = {alias: {} for alias in aliases}
-        params = {
-            p.name: p.default
-            for p in list(inspect.signature(body).parameters.values())[3:]
-            if p.kind is inspect.Parameter.KEYWORD_ONLY
-        }
         if facts.get("population") == "listed":
-            facts.setdefault("tie_order", "unknown")
-        registered = Metric(name, body, formula, reference, params=params, aliases=aliases, **facts)
+            facts.setdefault("tie_order", "items" if facts.get("mean_of_items") else "unknown")
+        if "range" in facts:
+            facts.setdefault("bounds", (0.0, math.inf))
+        if isinstance(rule := facts.get("combine_if"), tuple):
+            facts["conventions"] = (*facts.get("conventions", ()), rule[0])
+        registered = Metric(name, body, formula, reference, aliases=aliases, **records_of(facts))
         for key in (name, *aliases):
             if key in METRICS or key in _ALIASES:
                 raise ConventionError(f"a metric called {key!r} is registered already.")
@@ -273,28 +277,39 @@ def lookup_rating(name: str) -> tuple[Metric, Mapping[str, Any]]:
     raise UnknownNameError("rating metric", name, [*RATINGS], hint=hint)
 
 
-def metric_set(name: str) -> list[Metric]:
-    """Return the metrics that declare a place in this set, in the order of their places.
+# What is measured where no metric is named: by evaluate, evaluate_candidates and evaluate_ratings (also of
+# clicks), the curves of the report, the audit and two of its checks, and recsys.bench, its headline first.
+SETS: dict[str, list[str]] = {
+    "default": ["precision@10", "recall@10", "ndcg@10", "map@10", "hit@10", "mrr"],
+    "candidates": ["hit@10", "ndcg@10", "mrr", "auc"],
+    "ratings": ["mse", "rmse", "mae", "r2", "explained_variance", "bias", "user_rmse", "user_mae"],
+    "clicks": ["log_loss", "normalised_entropy", "ece", "mce", "auc", "gauc", "user_auc"],
+    "curves": ["recall@10", "precision@10"],
+    "audit": ["precision@10", "recall@10", "ndcg@10", "map@10", "mrr", "hit@10"],
+    "popularity": ["recall@10", "ndcg@10"],
+    "sampling": ["ndcg@10", "hit@10"],
+    "bench": ["ndcg@10", "recall@10", "hit@10", "mrr", "coverage@10", "novelty@10"],
+}
 
-    The sets are: "default" (recsys.evaluate without metrics), "candidates" (evaluate_candidates), "ratings"
-    and "clicks" (evaluate_ratings), "curves" (the report), "audit", "popularity" and
-    "sampling" (checks of the audit), and "bench" (recsys.bench, its headline first).
+
+def metric_set(name: str) -> list[Metric]:
+    """Return the metrics of a set of lists, in their order.
 
     >>> [metric.name for metric in metric_set("bench")]
     ['ndcg', 'recall', 'hit', 'mrr', 'coverage', 'novelty']
     """
-    members = [m for registry in (METRICS, RATINGS) for m in registry.values() if name in m.sets]
-    return sorted(members, key=lambda m: m.sets[name])
+    return [lookup(request.partition("@")[0])[0] for request in SETS[name]]
 
 
 def set_requests(name: str, k: int | None = None) -> tuple[str, ...]:
-    """Return the metrics of a set as requests: at cut-off k, or each at its usual one.
+    """Return the requests of a set of lists: at cut-off k, or each at its usual one.
 
     >>> set_requests("default")
     ('precision@10', 'recall@10', 'ndcg@10', 'map@10', 'hit@10', 'mrr')
     """
-    cuts = {m.name: None if m.at_k == "never" else k or m.usual_k for m in metric_set(name)}
-    return tuple(member if cut is None else f"{member}@{cut}" for member, cut in cuts.items())
+    if k is None:
+        return tuple(SETS[name])
+    return tuple(m.name if m.at_k == "never" else f"{m.name}@{k}" for m in metric_set(name))
 
 
 class Need(NamedTuple):
@@ -418,7 +433,7 @@ class Request:
     @property
     def summary(self) -> Callable[..., float] | None:
         """What makes one number of the values per case; None for their mean, and for the whole catalogue."""
-        return None if self.metric.kind == "catalogue" else self.metric.summary or self.aggregate
+        return None if self.metric.kind == "catalogue" else self.metric.pooling.summary or self.aggregate
 
     @cached_property
     def own_params(self) -> Mapping[str, Any]:
@@ -616,7 +631,27 @@ def _parse_value(name: str, text: str) -> Any:
 def _canonical_params(metric: Metric, params: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     """Parameters in declared order, the metric's own defaults left out."""
     changed = {n: v for n, v in params.items() if n not in metric.params or v != metric.params[n]}
+    for name, value in changed.items():
+        _check_param(metric, name, value)
     return tuple((n, changed[n]) for n in _param_names(metric) if n in changed)
+
+
+def _check_param(metric: Metric, name: str, value: Any) -> None:
+    """Raise ConventionError unless a parameter may have this value.
+
+    Choices that are not names are examples of what may be written; `callable` among them is any function.
+    """
+    allowed = metric.choices.get(name, ())
+    if isinstance(allowed, Between):
+        if value not in allowed:
+            hint = f"Write {metric.name}({name}={metric.params[name]:g})."
+            raise ConventionError(f"{metric.name} needs {allowed} as {name}, got {value!r}.", hint=hint)
+        return
+    words = [word for word in allowed if word is not callable]
+    is_function = callable in allowed and callable(value)
+    if value not in words and not is_function and words and all(str(word).isidentifier() for word in words):
+        hint = f"Write {metric.name}({name}={' or '.join(words)})."
+        raise ConventionError(f"{metric.name} got {name}={value!r}.", hint=hint)
 
 
 def _format_value(value: Any) -> str:

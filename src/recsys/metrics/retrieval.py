@@ -14,6 +14,7 @@ from recsys.errors import ConventionError
 from recsys.kernels.exact_sums import geometric_weights
 from recsys.metrics.readings import Reading
 from recsys.metrics.registry import chained_metric, divide_or_zero, metric
+from recsys.metrics.traits import UNIT, Between
 from recsys.metrics.weights import graded_shares
 from recsys.records.arrays import Array, Float, Int
 
@@ -38,6 +39,7 @@ def _best_precision(h: Reading, recall: float) -> Float:
     formula="max over hits from number max(floor(recall relevant + 0.9), 1) on of (hits so far / place)",
     reference=_MANNING,
     aliases=("iprec_at_recall",),
+    choices={"recall": Between(0, 1, closed=True)},
 )
 def iprec(h: Reading, k: int | None, c: Conventions, *, recall: float = 0.5) -> Float:
     """Interpolated precision: the best precision at this recall or a higher one.
@@ -49,10 +51,6 @@ def iprec(h: Reading, k: int | None, c: Conventions, *, recall: float = 0.5) -> 
     >>> recsys.score_list([3, 5, 8, 1], {3, 8}, "iprec(recall=1)")
     0.6666666666666666
     """
-    if not 0 <= recall <= 1:
-        raise ConventionError(
-            f"iprec needs a recall from 0 to 1, got {recall!r}.", hint="Write iprec(recall=0.5)."
-        )
     return _best_precision(h, recall)
 
 
@@ -108,6 +106,7 @@ def set_recall(h: Reading, k: int | None, c: Conventions) -> Float:
     formula="(1 + beta) P R / (beta P + R), P = set_precision, R = set_recall",
     reference=_TREC_EVAL,
     at_k="never",
+    choices={"beta": Between(0)},
 )
 def set_f(h: Reading, k: int | None, c: Conventions, *, beta: float = 1.0) -> Float:
     """Precision and recall of the whole list in one number.
@@ -118,8 +117,6 @@ def set_f(h: Reading, k: int | None, c: Conventions, *, beta: float = 1.0) -> Fl
     >>> recsys.score_list([3, 5, 8, 1], {3, 8, 9, 10}, "set_F")
     0.5
     """
-    if not beta > 0:
-        raise ConventionError(f"set_f needs a beta above 0, got {beta!r}.", hint="Write set_f(beta=1).")
     p, r = set_precision(h, k, c), set_recall(h, k, c)
     return divide_or_zero((beta + 1.0) * p * r, beta * p + r)
 
@@ -193,7 +190,7 @@ def inf_ap(h: Reading, k: int | None, c: Conventions) -> Float:
     "ideal list with itself; D = k, or the length of the longer one",
     reference="Clarke, Vtyurina & Smucker, Assessing top-k preferences (2021)",
     aliases=("compatibility",),
-    choices={"over": ("best", "weights")},
+    choices={"p": UNIT, "over": ("best", "weights")},
     ties="refuse",
     not_additive="it compares the list with an ideal list of the observed items",
 )
@@ -209,12 +206,6 @@ def compat(h: Reading, k: int | None, c: Conventions, *, p: float = 0.95, over: 
     >>> round(recsys.score_list([3, 5, 8], {3: 1, 8: 2}, "compat(p=0.5)"), 4)
     0.25
     """
-    if not 0 < p < 1:
-        raise ConventionError(
-            f"compat needs a persistence between 0 and 1, got p={p!r}.", hint="Write compat(p=0.95)."
-        )
-    if over not in ("best", "weights"):
-        raise ConventionError(f"compat got over={over!r}.", hint="Write over=best or over=weights.")
     h = h.once
     depth = np.maximum(h.n_listed, h.n_relevant) if k is None else np.full(h.n_cases, k)
     deepest = int(depth.max(initial=1))
@@ -249,6 +240,10 @@ def _in_turn(numbers: Int) -> Iterator[tuple[int, Int]]:
     "C_i = ((i - 1 + 2 target - gains so far) / (i + 2 target - gains so far))^2; gain = grade / max_grade",
     reference="Moffat et al., INST: an adaptive metric for information retrieval evaluation (2015)",
     conventions=("max_grade",),
+    choices={  # below a target of 0.25, going on would be likelier than certain
+        "target": Between(0.25, closed=True),
+        "depth": Between(1, _DEEPEST, closed=True, whole=True),
+    },
     tie_order="unknown",
 )
 def inst(
@@ -270,14 +265,6 @@ def inst(
     >>> round(recsys.score_list([3, 5, 8], {3, 8}, "inst"), 4)
     0.7233
     """
-    if not target >= 0.25:  # below, going on would be likelier than certain
-        raise ConventionError(
-            f"inst needs a target of at least 0.25, got {target!r}.", hint="Write inst(target=1)."
-        )
-    if not 1 <= depth <= _DEEPEST or depth != int(depth):
-        raise ConventionError(
-            f"inst needs a whole depth of at least 1, got {depth!r}.", hint="Write depth=1000."
-        )
     gain = graded_shares(h.grade, min_grade, c.max_grade)
     hits_at = dict(_in_turn(h.rank))
     gained, value, total = np.zeros(h.n_cases), np.zeros(h.n_cases), np.zeros(h.n_cases)
@@ -299,6 +286,7 @@ def inst(
     reference="Zhang et al., Evaluating web search with a Bejeweled player model (2017)",
     at_k="required",
     conventions=("max_grade",),
+    choices={"target": Between(0)},
     tie_order="unknown",
 )
 def bpm(h: Reading, k: int | None, c: Conventions, *, target: float = 1.0, min_grade: float = 0.0) -> Float:
@@ -311,8 +299,6 @@ def bpm(h: Reading, k: int | None, c: Conventions, *, target: float = 1.0, min_g
     >>> recsys.score_list([3, 5, 8], {3, 8}, "bpm(target=2)@10")
     0.6666666666666666
     """
-    if not target > 0:
-        raise ConventionError(f"bpm needs a target above 0, got {target!r}.", hint="Write bpm(target=1)@10.")
     gain = graded_shares(h.grade, min_grade, c.max_grade)
     gained, stop = np.zeros(h.n_cases), np.full(h.n_cases, float(k or 1))
     for _, at in _in_turn(h.order):

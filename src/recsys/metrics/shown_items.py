@@ -14,16 +14,16 @@ import numpy as np
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError
 from recsys.metrics.attributes import ItemFacts
-from recsys.metrics.catalogue import WEIGHTS, check_weight, place_weights
+from recsys.metrics.catalogue import OF_PLACES, place_weights
 from recsys.metrics.ranges import DataLimits, Range, range_of_sum
 from recsys.metrics.readings import Reading
 from recsys.metrics.registry import Terms, divide_or_nan, divide_or_zero, metric, shown_metric
+from recsys.metrics.traits import UNIT
 from recsys.records.arrays import Float, entries_of_cases
 
 _CASTELLS = "Castells, Vargas & Wang, Novelty and diversity metrics for recommender systems (2011)"
 _VARGAS = "Vargas & Castells, Rank and relevance in novelty and diversity metrics (2011)"
 _ABDOLLAHPOURI = "Abdollahpouri et al., Popularity bias, calibration and fairness (2020)"
-_VARIANT = "Write novelty, novelty(cold=drop) or novelty(over=events)."
 
 
 @shown_metric(
@@ -187,14 +187,11 @@ def _range_of_novelty(
     "novelty",
     formula="mean over the items shown in the first k places of log2(users / max(users who had the item, 1))",
     reference=_CASTELLS,
-    bounds=(0.0, math.inf),
     range=_range_of_novelty,
     needs=("popularity",),
     mean_of_items=True,
     aliases=("inverse_user_frequency", "miuf", "mean_self_information"),
     choices={"users": (8.0,), "cold": ("one", "drop", "zero"), "over": ("users", "events")},
-    tie_order="items",
-    sets={"bench": 6},
 )
 def novelty(
     h: Reading,
@@ -216,8 +213,6 @@ def novelty(
     >>> recsys.evaluate({1: [3, 5]}, {1: {3}}, "novelty@2", train=train)["novelty@2"]
     1.0
     """
-    if cold not in ("one", "drop", "zero") or over not in ("users", "events"):
-        raise ConventionError(f"novelty got cold={cold!r}, over={over!r}.", hint=_VARIANT)
     popularity = h.facts.popularity
     total = h.facts.n_users(users, "novelty") if over == "users" else h.facts.n_events
     _check_total(popularity, total, "novelty")
@@ -239,7 +234,6 @@ def novelty(
     needs=("popularity",),
     choices={"users": (8.0,), "over": ("list", "k")},
     mean_of_items=True,
-    tie_order="items",
 )
 def surprisal(
     h: Reading, k: int | None, c: Conventions, *, users: float | None = None, over: str = "list"
@@ -254,10 +248,6 @@ def surprisal(
     >>> recsys.evaluate({1: [3, 5]}, {1: {3}}, "surprisal@2", train=train)["surprisal@2"]
     0.5
     """
-    if over not in ("list", "k"):
-        raise ConventionError(
-            f"surprisal got over={over!r}.", hint="Write surprisal@10 or surprisal(over=k)@10."
-        )
     n_users = h.facts.n_users(users, "surprisal")
     _check_total(h.facts.popularity, n_users, "surprisal")
     if n_users <= 1:
@@ -278,14 +268,12 @@ def _range_of_popularity(data: DataLimits, k: int | None, c: Conventions, *, ove
     formula="mean over the items shown in the first k places of the users who had the item",
     reference="Abdollahpouri et al., Managing popularity bias by personalized re-ranking (2019)",
     better="lower",
-    bounds=(0.0, math.inf),
     range=_range_of_popularity,
     empty=math.nan,
     needs=("popularity",),
     mean_of_items=True,
     aliases=("arp",),
     choices={"over": ("none", "users", "events")},
-    tie_order="items",
 )
 def average_popularity(h: Reading, k: int | None, c: Conventions, *, over: str = "none") -> Float:
     """How many users had the items shown, on average; over=users gives it as a share of all users.
@@ -298,10 +286,6 @@ def average_popularity(h: Reading, k: int | None, c: Conventions, *, over: str =
     >>> recsys.evaluate({1: [3, 5]}, {1: {3}}, "average_popularity@2", train=train)["average_popularity@2"]
     2.5
     """
-    if over not in ("none", "users", "events"):
-        raise ConventionError(
-            f"average_popularity got over={over!r}.", hint="Write over=users, events or none."
-        )
     if over == "events":
         return h.mean_shown(k, h.facts.events)
     mean = h.mean_shown(k, h.facts.popularity)
@@ -335,7 +319,7 @@ def _unknown_to(h: Reading, users: float | None) -> Float:
     " / sum over the items shown of w(place)",
     reference=_VARGAS,
     needs=("lists", "popularity"),
-    choices={"relevance": ("yes", "no"), "weight": WEIGHTS, "users": (8.0,)},
+    choices={"relevance": ("yes", "no"), "users": (8.0,)} | OF_PLACES,
     aliases=("expected_popularity_complement",),
     tie_order=_novelty_of_hits,
 )
@@ -361,9 +345,6 @@ def epc(
     >>> dict(recsys.evaluate({1: [3, 5]}, {1: {5}}, asked, train=train))
     {'epc(weight=reciprocal)@2': 0.25, 'epc(relevance=no, weight=none)@2': 0.375}
     """
-    if relevance not in ("yes", "no"):
-        raise ConventionError(f"epc got relevance={relevance!r}.", hint="Write relevance=yes or no.")
-    check_weight("epc", weight, p)
     unknown, entries = _unknown_to(h, users), h.shown(k)
     weights = place_weights(weight, p, int(entries.place.max(initial=1)))[entries.place - 1]
     if relevance == "yes":
@@ -391,10 +372,8 @@ def _lift(shown: float, had: float) -> float:
     bounds=(-1.0, math.inf),
     range=_range_of_lift,
     empty=math.nan,
-    kind="derived",
     combine=_lift,
     combine_if=("average", "pooled"),
-    conventions=("average",),
     needs=("train",),
     tie_order="set",
 )
@@ -432,7 +411,6 @@ def popularity_lift(h: Reading, k: int | None, c: Conventions) -> Terms:
     empty=math.nan,
     needs=("train",),
     mean_of_items=True,
-    tie_order="items",
 )
 def popularity_percentile(h: Reading, k: int | None, c: Conventions) -> Float:
     """How high the items shown rank by popularity: 1 is the single top, 0 is an item that no user had.
@@ -453,7 +431,7 @@ def popularity_percentile(h: Reading, k: int | None, c: Conventions) -> Float:
     needs=("train",),
     mean_of_items=True,
     aliases=("aplt",),
-    tie_order="items",
+    choices={"head": UNIT},
 )
 def tail_share(h: Reading, k: int | None, c: Conventions, *, head: float = 0.2) -> Float:
     """The share of the items shown that lie in the long tail.
@@ -467,8 +445,6 @@ def tail_share(h: Reading, k: int | None, c: Conventions, *, head: float = 0.2) 
     >>> recsys.evaluate({1: [3, 5]}, {1: {3}}, "tail_share@2", train=train)["tail_share@2"]
     0.5
     """
-    if not 0 < head < 1:
-        raise ConventionError(f"tail_share got head={head!r}.", hint="Write tail_share(head=0.2).")
     return h.mean_shown(k, h.facts.in_tail(head).astype(np.float64))
 
 

@@ -10,14 +10,12 @@ import math
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
-from recsys.errors import ConventionError
 from recsys.metrics.ranges import DataLimits, Range
 from recsys.metrics.readings import Reading
 from recsys.metrics.registry import chained_metric, divide_or_zero, metric
+from recsys.metrics.traits import Between
 from recsys.metrics.weights import discount_divisors
 from recsys.records.arrays import Float
-
-_COUNTED = ("listed", "relevant", "not_relevant")
 
 
 def _range_of_count(data: DataLimits, k: int | None, c: Conventions, *, what: str) -> Range:
@@ -29,13 +27,12 @@ def _range_of_count(data: DataLimits, k: int | None, c: Conventions, *, what: st
     formula="items in the list; or relevant items; or judged items in the list that are not relevant",
     reference="num_ret, num_rel and num_nonrel_judged_ret of trec_eval",
     at_k="never",
-    bounds=(0.0, math.inf),
     range=_range_of_count,
     population="judged",
     empty=None,
     reads_judgements=True,
     not_additive="it does not depend on the places of the relevant items",
-    choices={"what": _COUNTED},
+    choices={"what": ("listed", "relevant", "not_relevant")},
 )
 def count(h: Reading, k: int | None, c: Conventions, *, what: str = "listed") -> Float:
     """How many items a case has: in its list, relevant to it, or listed though judged not relevant.
@@ -47,8 +44,6 @@ def count(h: Reading, k: int | None, c: Conventions, *, what: str = "listed") ->
     >>> recsys.score_list([1, 5, 3], {3: 1, 5: 0, 9: 2}, "count(what=relevant)")
     2.0
     """
-    if what not in _COUNTED:
-        raise ConventionError(f"count got what={what!r}.", hint=f"Write count(what={' or '.join(_COUNTED)}).")
     if what == "not_relevant":
         return h.count_judged(None) - h.count(None)
     return (h.n_listed if what == "listed" else h.n_relevant).astype(np.float64)
@@ -106,6 +101,7 @@ def utility(
     formula="hits(n) / n, n = floor(multiple x relevant + 0.9)",
     reference="Rprec_mult of trec_eval",
     at_k="never",
+    choices={"multiple": Between(0, closed=True)},
     not_additive="its cut-off is a multiple of the number of observed items",
 )
 def r_precision_at(h: Reading, k: int | None, c: Conventions, *, multiple: float = 1.0) -> Float:
@@ -115,11 +111,6 @@ def r_precision_at(h: Reading, k: int | None, c: Conventions, *, multiple: float
     >>> recsys.score_list([3, 5, 8, 1], {3, 8}, "r_precision_at(multiple=2)")
     0.5
     """
-    if not multiple >= 0:
-        raise ConventionError(
-            f"r_precision_at needs a multiple of at least 0, got {multiple!r}.",
-            hint="Write r_precision_at(multiple=2).",
-        )
     cut = (multiple * h.n_relevant + 0.9).astype(np.int64)
     return divide_or_zero(h.add(h.within(cut)), cut.astype(np.float64))
 

@@ -18,6 +18,7 @@ from recsys.evaluation.bounds.even_exposure import counted_items
 from recsys.evaluation.engine import combines, measure, summarise
 from recsys.metrics.readings import Reading
 from recsys.metrics.registry import Request
+from recsys.metrics.traits import quotient
 from recsys.metrics.weights import discount_weights
 from recsys.ranks.ranked_truth import RankedTruth
 from recsys.records.arrays import Context, Float, Int, Interactions, Partial, PerCase
@@ -51,8 +52,8 @@ def bounds_of(
     search = _BoundsSearch(CandidatePool(judged, context, seen), rules)
     whole_lists = [r for r in requests if r.conventions(rules).judged_only == "no"]
     search.reasons |= {str(r): _JUDGED_ONLY for r in requests if r not in whole_lists}
-    by_list = [r for r in whole_lists if r.metric.ties == "shown"]
-    search.bound_ranking_metrics([r for r in whole_lists if r.metric.ties != "shown"])
+    by_list = [r for r in whole_lists if r.metric.tied.ties == "shown"]
+    search.bound_ranking_metrics([r for r in whole_lists if r.metric.tied.ties != "shown"])
     if by_list and search.pool.why_unavailable:
         search.reasons |= {str(r): search.pool.why_unavailable for r in by_list}
     elif by_list:
@@ -94,7 +95,7 @@ class _BoundsSearch:
                 # It is not proven that this order is best for metrics that are not part of this library or
                 # order their hits otherwise, nor where a user's own discount rises with the place.
                 built_in = request.metric.body.__module__.startswith("recsys.")
-                by_relevance = request.metric.tie_order in ("relevance", "number")
+                by_relevance = request.metric.tied.tie_order in ("relevance", "number")
                 proven = built_in and by_relevance and self._discount_falls(request)
                 self._update_best(ideal, {str(request): request}, proven=proven)
         level = self.rules.but(ties="expected")
@@ -118,16 +119,17 @@ class _BoundsSearch:
     def _has_exact_floor(self, request: Request) -> bool:
         """Return whether the metric is a mean and computes its expectation over tied candidates."""
         metric, cut = request.metric, self._cut_at_longest_list(request).k
-        combined = metric.kind == "derived" and combines(metric, request.conventions(self.rules))
+        derived = metric.pooling.combine is not quotient
+        combined = derived and combines(metric, request.conventions(self.rules))
         # A group of ties does not end with the list: only a cut-off k excludes items.
         depth = self.pool.n_candidates if cut is None else np.minimum(cut, self.pool.n_candidates)
         ends = bool((depth <= self.pool.places).all())
-        return metric.ties != "refuse" and request.summary is None and ends and not combined
+        return metric.tied.ties != "refuse" and request.summary is None and ends and not combined
 
     def _cut_at_longest_list(self, request: Request) -> Request:
         """Cut the request at the end of the longest list, if a sum over places is the same there."""
         longest = max(int(self.pool.places.max(initial=1)), 1)
-        if not request.metric.sum_over_places or (request.k is not None and request.k <= longest):
+        if not request.metric.attainable.sum_over_places or (request.k is not None and request.k <= longest):
             return request
         return request.at(longest)
 
@@ -139,18 +141,19 @@ class _BoundsSearch:
             constant = builder is not None and self._try_builder(request, builder)
             try:
                 if constant:
-                    self.floor[name] = KnownValue(self._best_so_far(name), "exact")
+                    value = self._best_so_far(name)
                 elif (
-                    request.metric.mean_of_items
+                    request.metric.shown.mean_of_items
                     and request.summary is None
                     and request.own_params.get("cold") != "drop"
                 ):
                     value = _expected_mean_of_items(self.pool, request, self.rules)
-                    self.floor[name] = KnownValue(value, "exact")
-                elif request.metric.counts_items:
-                    self.floor[name] = KnownValue(_expected_count_of_items(self.pool, request), "exact")
+                elif request.metric.shown.counts_items:
+                    value = _expected_count_of_items(self.pool, request)
                 else:
                     drawn.append(request)
+                    continue
+                self.floor[name] = KnownValue(value, "exact")
             except RecsysError as error:
                 self.reasons[name] = str(error)
         length = np.max([self.pool.n_shown(r.k) for r in drawn], axis=0) if drawn else self.pool.places
@@ -200,7 +203,7 @@ class _BoundsSearch:
             if name not in values or name in self._proven:
                 continue
             pick = np.fmin if request.metric.better == "lower" else np.fmax
-            if name in columns and request.metric.summary is None:
+            if name in columns and request.metric.pooling.summary is None:
                 column = columns[name] if proven else pick(self._columns.get(name, np.nan), columns[name])
                 self._columns[name] = column
                 value = _column_mean(self.pool, request, column)
@@ -323,9 +326,8 @@ def _expected_count_of_items(pool: CandidatePool, request: Request) -> float:
         by_item, n_certain = log_missed.sum() - by_item, certain.sum() - n_certain
     shown_to_any = np.where(n_certain > 0, 1.0, -np.expm1(np.minimum(by_item, 0.0)))
     chance = np.where(pool.showable, shown_to_any, 0.0)
-    if request.metric.which_items is not None:
+    metric, n_items = request.metric.shown, pool.catalogue.n
+    if metric.which_items is not None:
         counted = counted_items(pool, request)
         chance, n_items = chance[counted], max(int(counted.sum()), 1)
-    else:
-        n_items = pool.catalogue.n
-    return float(chance.sum()) / (n_items if request.metric.counts_items == "share" else 1)
+    return float(chance.sum()) / (n_items if metric.counts_items == "share" else 1)

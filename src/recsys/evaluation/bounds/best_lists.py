@@ -387,7 +387,7 @@ BUILDERS: dict[str, Builder] = {
 
 def builder_of(request: Request) -> Builder | None:
     """Return the function that builds the best lists of a metric, or None."""
-    builder = request.metric.best_lists or ("highest_values" if request.metric.mean_of_items else "")
+    builder = request.metric.attainable.best_lists or request.metric.shown.best_lists
     if not isinstance(builder, str):
         return builder
     if builder and builder not in BUILDERS:

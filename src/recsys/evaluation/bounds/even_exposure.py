@@ -104,7 +104,7 @@ def _place_weighting(task: BoundsTask) -> str:
 
 def counted_items(pool: CandidatePool, request: Request) -> Bool:
     """Return which items a metric counts that counts different items shown."""
-    which = request.metric.which_items
+    which = request.metric.shown.which_items
     if which is None:
         return pool.in_catalogue
     facts = pool.readings.under(Conventions()).facts

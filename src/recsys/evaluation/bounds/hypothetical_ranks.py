@@ -59,14 +59,14 @@ class HypotheticalRanks:
 def entry_gains(pool: CandidatePool, request: Request, rules: Conventions) -> Float:
     """Return the gain of each entry of the truth in a ranking metric, as far as it decides the best order."""
     judged, metric, conventions = pool.judged, request.metric, request.conventions(rules)
-    if metric.population == "judged" and metric.reads_judgements:
+    if metric.population == "judged" and metric.truth.reads_judgements:
         return np.ones(len(judged.judged))
     grades = np.ones(len(judged.judged)) if judged.grades is None else judged.grades
     counts = relevant(grades, conventions.relevant_from)
-    gain = np.ones(len(grades)) if metric.weighted else grades.copy()
+    gain = np.ones(len(grades)) if metric.truth.weighted else grades.copy()
     if "gain" in metric.conventions:
         gain[counts] = gains(conventions.gain, grades[counts])
-    if metric.weighted and judged.item_weights is not None:
+    if metric.truth.weighted and judged.item_weights is not None:
         gain = gain * judged.item_weights[judged.judged]
     return np.where(counts, gain, 0.0)
 

@@ -105,7 +105,7 @@ def write_result(
     if folder is not None and os.path.abspath(path) == str(folder.path):  # noqa: PTH100 - as RowFolder.open
         folder.add_facts(_json_facts(run))
         return
-    of_values = [str(request) for request in result.requests if request.metric.summary is not None]
+    of_values = [str(request) for request in result.requests if request.metric.pooling.summary is not None]
     if of_values and result.partial.sums:
         raise InputError(
             f"the summary of {of_values[0]} needs the values per user, and those lie in a folder.",

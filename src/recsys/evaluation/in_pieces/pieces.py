@@ -174,7 +174,7 @@ def refuse_no_order(table: str, column_of: Mapping[str, str], hint: str) -> None
 
 def refuse_summaries(requests: Sequence[Request], *, by: Any, keeps_values: bool) -> None:
     """Refuse metrics whose summary needs the values of all users, where it cannot be computed from pieces."""
-    of_values = [str(request) for request in requests if request.metric.summary is not None]
+    of_values = [str(request) for request in requests if request.metric.pooling.summary is not None]
     if of_values and not keeps_values:
         raise NoRowsError(f"{of_values[0]}, whose summary is not a mean,")
     if of_values and by is not None:
