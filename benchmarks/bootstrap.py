@@ -17,7 +17,7 @@ import numpy as np
 from measuring import machine, timed
 from scipy import stats
 
-from recsys.stats.resampling import Resampler, Units, replicate, unit_keys
+from recsys.stats.bootstrap import Resampler, Units, replicate, unit_keys
 
 
 def world(n_users: int, n_columns: int) -> Units:

@@ -40,6 +40,7 @@ LAZY_UPWARD = {("evaluation", "report"), ("comparison", "report"), ("models", "r
 REASONS = {
     "metrics": "the room; the two modules of that name are written so in the documents",
     "evaluation": "the room; recsys.cf.evaluation is the package the documents write",
+    "results": "what an evaluation returns; what a statistic returns",
     "comparison": "the room; recsys.cf.evaluation.comparison is written so in the documents",
     "__main__": "python -m recsys, and python -m recsys.cli as before",
     "files": "what inputs reads, and what evaluation keeps; recsys.files is that of inputs",

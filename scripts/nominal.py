@@ -45,8 +45,8 @@ from recsys.metrics.registry import Request
 from recsys.report.decision import decide
 from recsys.report.report_data import gather_report_data
 from recsys.stats.comparison_table import EFFECTS, TESTS
+from recsys.stats.corrections import CORRECTIONS, adjust
 from recsys.stats.mean_inference import METHODS
-from recsys.stats.multiple_comparisons import CORRECTIONS, adjust
 from recsys.stats.online_experiments import SAMPLE_RATIO_LEVEL, Looks
 from recsys.stats.sampled import METHODS as SAMPLED
 from recsys.stats.sampled import estimate_all, estimate_weighted

@@ -24,9 +24,9 @@ from recsys.errors import (
 from recsys.metrics import METRICS
 from recsys.records.arrays import PerCase
 from recsys.stats.gaffke import mean_bounds
-from recsys.stats.inference_results import RankTestWarning, UnpairedWarning, ZeroVarianceWarning
 from recsys.stats.intervals import ratio_difference, ratio_units
 from recsys.stats.paired_comparison import compare_tables
+from recsys.stats.results import RankTestWarning, UnpairedWarning, ZeroVarianceWarning
 
 N = 800
 
@@ -358,7 +358,7 @@ def test_hardly_any_user_is_answered_with_a_note(n):
     assert any("rough" in str(note) for note in found["gini@2"].notes)
 
 
-@pytest.mark.filterwarnings("ignore::recsys.stats.inference_results.ZeroVarianceWarning")
+@pytest.mark.filterwarnings("ignore::recsys.stats.results.ZeroVarianceWarning")
 @pytest.mark.parametrize("rules", [{}, {"average": "pooled", "f1_of": "means"}])
 def test_every_interval_is_about_the_number_reported(rules):
     """The interval of every kind of metric (mean, ratio, of the catalogue) contains the value shown."""

@@ -13,7 +13,7 @@ from recsys.comparison.compare_keywords import GROUPS, CompareOptions
 from recsys.errors import RecsysWarning, UnknownNameError, hush
 from recsys.records.keywords import read_keywords
 from recsys.stats.comparison_table import EFFECTS, TESTS, Options
-from recsys.stats.multiple_comparisons import CORRECTIONS
+from recsys.stats.corrections import CORRECTIONS
 
 KEYWORDS = read_keywords({"compare": CompareOptions})
 

@@ -16,7 +16,7 @@ from recsys.evaluation.asked import Asked, Content, differences
 from recsys.evaluation.files.result_files import fingerprint
 from recsys.evaluation.in_pieces.evaluator import Evaluator
 
-pytestmark = pytest.mark.filterwarnings("ignore::recsys.stats.inference_results.StatisticsWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::recsys.stats.results.StatisticsWarning")
 RNG = np.random.default_rng(5)
 N, M = 120, 60
 PAIRS = pd.DataFrame(

@@ -16,7 +16,7 @@ import recsys
 from recsys.errors import InputError, UnknownNameError
 from recsys.evaluation.cautions import CAUTIONS
 
-pytestmark = pytest.mark.filterwarnings("ignore::recsys.stats.inference_results.StatisticsWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::recsys.stats.results.StatisticsWarning")
 RNG = np.random.default_rng(7)
 N = 40
 

@@ -11,7 +11,7 @@ import recsys
 from recsys.errors import ConventionError, InputError, NotDefinedError, TieWarning, UnknownNameError
 from recsys.evaluation.stopping import StopWhen, restrict_to_cases
 from recsys.records.arrays import Ids
-from recsys.stats.inference_results import StatisticsWarning, StoppedWarning, UnpairedWarning
+from recsys.stats.results import StatisticsWarning, StoppedWarning, UnpairedWarning
 
 
 @pytest.fixture(scope="module")

@@ -7,10 +7,10 @@ import pytest
 from scipy import stats
 
 from recsys.records.arrays import Ids, PerCase, Table
+from recsys.stats.adjustment import calibrate
+from recsys.stats.bootstrap import Resampler, replicate, unit_keys
 from recsys.stats.comparison_table import Options
 from recsys.stats.paired_comparison import compare_tables
-from recsys.stats.resampling import Resampler, replicate, unit_keys
-from recsys.stats.variance_reduction import calibrate
 from worlds.statistics import ALPHA, alone, flip_p, t_p, upper
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::recsys.stats.StatisticsWarning")]

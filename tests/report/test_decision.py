@@ -10,7 +10,7 @@ from recsys.evaluation.results import Evaluation
 from recsys.report import section_numbers
 from recsys.report.decision import decide, price
 from recsys.report.report_data import gather_report_data
-from recsys.stats.multiple_comparisons import adjust
+from recsys.stats.corrections import adjust
 from recsys.stats.paired_tests import sign_flip
 from worlds.metric_values import DISCOUNTS, Marginal, evaluation_of
 

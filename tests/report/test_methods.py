@@ -16,7 +16,7 @@ from recsys.metrics.registry import RATINGS
 from recsys.report import methods_paragraph
 from recsys.report.methods import references
 from recsys.stats.comparison_table import EFFECTS, TESTS
-from recsys.stats.multiple_comparisons import CORRECTIONS
+from recsys.stats.corrections import CORRECTIONS
 
 METRICS_ASKED = ["ndcg@5", "ndcg@10", "recall@10", "coverage@10"]
 

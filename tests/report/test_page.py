@@ -26,7 +26,7 @@ from recsys.report.html_tables import cell, html_table
 from recsys.report.model_tables import comparisons, overview, ranking, selection
 from recsys.report.offline_page import json_for_script
 from recsys.report.report_data import findings_of, gather_report_data, history_by_metric, turned_row
-from recsys.stats.multiple_comparisons import adjust
+from recsys.stats.corrections import adjust
 from recsys.stats.paired_tests import sign_flip
 from worlds.report import HOSTILE, evaluations, world
 

@@ -10,7 +10,7 @@ import pytest
 import recsys
 import recsys.spark
 
-pytestmark = pytest.mark.filterwarnings("ignore::recsys.stats.inference_results.UnpairedWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::recsys.stats.results.UnpairedWarning")
 METRICS = ["ndcg@10", "recall@5", "f1@10", "hit@1", "coverage@10"]
 
 

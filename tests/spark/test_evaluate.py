@@ -92,7 +92,7 @@ def test_values_are_those_of_one_process(spark, tmp_path, text, partitions):
     assert_same_rows(loaded, expected)
 
 
-@pytest.mark.filterwarnings("ignore::recsys.stats.inference_results.ZeroVarianceWarning")
+@pytest.mark.filterwarnings("ignore::recsys.stats.results.ZeroVarianceWarning")
 @pytest.mark.parametrize("aggregate", ["median", "trimmed(0.1)"])
 def test_an_aggregate_is_that_of_one_process(spark, aggregate):
     made = tables(text=False)

@@ -17,12 +17,12 @@ import recsys
 from recsys.errors import ColumnError, IdTypeError, InputError, UnknownNameError
 from recsys.metrics.attributes import read_table
 from recsys.records.arrays import PerCase
+from recsys.stats.adjustment import calibrate, post_stratified
 from recsys.stats.comparison_table import Options
-from recsys.stats.inference_results import PopulationWarning, SkewWarning, ZeroVarianceWarning
 from recsys.stats.paired_comparison import compare_tables
 from recsys.stats.paired_tests import paired_t
+from recsys.stats.results import PopulationWarning, SkewWarning, ZeroVarianceWarning
 from recsys.stats.runs import seeds
-from recsys.stats.variance_reduction import calibrate, post_stratified
 
 pytestmark = pytest.mark.filterwarnings("ignore::recsys.stats.PopulationWarning")
 

@@ -10,7 +10,7 @@ from scipy import stats as scipy_stats
 from recsys.errors import ConventionError, NoRowsError, RecsysError
 from recsys.records.arrays import PerCase
 from recsys.stats.aggregates import Aggregate
-from recsys.stats.inference_results import SmallSampleWarning, ZeroVarianceWarning
+from recsys.stats.results import SmallSampleWarning, ZeroVarianceWarning
 from recsys.stats.sums import CaseValues, sums_of
 
 NAMES = ("median", "p90", "p2.5", "trimmed(0.1)", "trimmed(0.25)")

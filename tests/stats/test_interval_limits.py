@@ -10,12 +10,6 @@ import pytest
 from scipy import special, stats
 
 from recsys.errors import InputError, RecsysError
-from recsys.stats.inference_results import (
-    SkewWarning,
-    SmallSampleWarning,
-    ZeroVarianceWarning,
-    t_quantile,
-)
 from recsys.stats.intervals import (
     check_bounds,
     delta_values,
@@ -25,6 +19,12 @@ from recsys.stats.intervals import (
     ratio_units,
     slopes_of,
     statistic_interval,
+)
+from recsys.stats.results import (
+    SkewWarning,
+    SmallSampleWarning,
+    ZeroVarianceWarning,
+    t_quantile,
 )
 from recsys.stats.samples import Sample
 

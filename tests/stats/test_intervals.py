@@ -8,6 +8,7 @@ from scipy import stats
 from scipy.linalg import hadamard
 
 from recsys.errors import InputError, UnknownNameError
+from recsys.stats.bootstrap import Resampler, bca_limits, groups_of, replicate
 from recsys.stats.group_jackknife import (
     catalogue_difference,
     catalogue_interval,
@@ -15,7 +16,6 @@ from recsys.stats.group_jackknife import (
     jackknife,
     plan_groups,
 )
-from recsys.stats.inference_results import SmallSampleWarning, ZeroVarianceWarning
 from recsys.stats.intervals import (
     mean_interval,
     ratio_difference,
@@ -23,7 +23,7 @@ from recsys.stats.intervals import (
     ratio_units,
 )
 from recsys.stats.mean_inference import infer_mean
-from recsys.stats.resampling import Resampler, bca_limits, groups_of, replicate
+from recsys.stats.results import SmallSampleWarning, ZeroVarianceWarning
 
 EXACT = {"rtol": 1e-10, "atol": 1e-14}
 

@@ -10,12 +10,12 @@ import pytest
 from scipy import stats
 
 from recsys.errors import InputError
-from recsys.stats.inference_results import RankTestWarning, SmallSampleWarning, ZeroVarianceWarning
 from recsys.stats.margins import bayes_paired, equivalence, non_inferiority
 from recsys.stats.mean_inference import bounded_mean_test, spread_notes
 from recsys.stats.paired_tests import bootstrap_test, normality, paired_t, sign_flip, statistic_permutation
 from recsys.stats.pairing import pair
 from recsys.stats.rank_tests import rank_notes, sign_test, signed_rank_sums, wilcoxon, without_rounding
+from recsys.stats.results import RankTestWarning, SmallSampleWarning, ZeroVarianceWarning
 from recsys.stats.samples import Sample
 
 

@@ -10,11 +10,11 @@ from scipy import stats
 from statsmodels.stats.weightstats import ttost_paired
 
 from recsys.errors import InputError
-from recsys.stats.inference_results import (
-    ZeroVarianceWarning,
-)
 from recsys.stats.margins import bayes_paired, equivalence, non_inferiority
 from recsys.stats.pairing import pair
+from recsys.stats.results import (
+    ZeroVarianceWarning,
+)
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 from recsys.display.words import format_p
 from recsys.errors import ColumnError, IdTypeError, InputError, UnknownNameError
 from recsys.stats.effects import minimal_effect
-from recsys.stats.inference_results import SampleRatioWarning, SmallSampleWarning, StatisticsWarning
 from recsys.stats.online_experiments import Looks, _sample_ratio, ab
+from recsys.stats.results import SampleRatioWarning, SmallSampleWarning, StatisticsWarning
 from recsys.stats.sequential import boundaries
 
 

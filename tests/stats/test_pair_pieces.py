@@ -27,7 +27,7 @@ def summed(first, second, n_pieces, centres=(0.0, 0.0)):
 
 @pytest.mark.parametrize("most", [1 << 16, 1])
 @pytest.mark.parametrize(("level", "spread"), [(0.0, 1.0), (1e7, 1.0), (1.0, 1e-7)])
-@pytest.mark.filterwarnings("ignore::recsys.stats.inference_results.RankTestWarning")
+@pytest.mark.filterwarnings("ignore::recsys.stats.results.RankTestWarning")
 def test_sums_are_as_accurate_as_the_values(level, spread, most, monkeypatch):
     """Also where the spread is small beside the level, as of a mean popularity."""
     monkeypatch.setattr(samples, "_MOST_DISTINCT", most)

@@ -9,15 +9,15 @@ from scipy import stats
 from recsys.errors import ColumnError, IdTypeError, InputError, NotDefinedError, UnknownNameError
 from recsys.records.arrays import PerCase
 from recsys.stats.comparison_table import Options
-from recsys.stats.inference_results import (
+from recsys.stats.corrections import adjust, adjust_best
+from recsys.stats.paired_comparison import compare_tables
+from recsys.stats.pairing import align, describe_missing
+from recsys.stats.results import (
     RankTestWarning,
     SmallSampleWarning,
     UnpairedWarning,
     ZeroVarianceWarning,
 )
-from recsys.stats.multiple_comparisons import adjust, adjust_best
-from recsys.stats.paired_comparison import compare_tables
-from recsys.stats.pairing import align, describe_missing
 
 N = 300
 
@@ -465,7 +465,7 @@ def test_every_row_says_how_it_was_tested() -> None:
     ]
 
 
-@pytest.mark.filterwarnings("ignore::recsys.stats.inference_results.StatisticsWarning")
+@pytest.mark.filterwarnings("ignore::recsys.stats.results.StatisticsWarning")
 @pytest.mark.parametrize(
     ("test", "correction"),
     # max-T is for means only.

@@ -17,7 +17,10 @@ from scipy import stats
 
 import recsys.stats
 from recsys.errors import InputError, UnknownNameError
-from recsys.stats.inference_results import (
+from recsys.stats.paired_tests import bootstrap_test, paired_t, sign_flip
+from recsys.stats.pairing import pair, tables_of
+from recsys.stats.rank_tests import sign_test, wilcoxon
+from recsys.stats.results import (
     RankTestWarning,
     SkewWarning,
     SmallSampleWarning,
@@ -25,9 +28,6 @@ from recsys.stats.inference_results import (
     UnpairedWarning,
     ZeroVarianceWarning,
 )
-from recsys.stats.paired_tests import bootstrap_test, paired_t, sign_flip
-from recsys.stats.pairing import pair, tables_of
-from recsys.stats.rank_tests import sign_test, wilcoxon
 
 ALTERNATIVES = ["two-sided", "greater", "less"]
 EXACT = {"rtol": 1e-10, "atol": 1e-14}
@@ -302,7 +302,7 @@ def test_n_resamples_is_a_whole_number(draws) -> None:
         bootstrap_test([1.0, 2.0, 3.0], n_resamples=draws)
 
 
-@pytest.mark.filterwarnings("ignore::recsys.stats.inference_results.StatisticsWarning")
+@pytest.mark.filterwarnings("ignore::recsys.stats.results.StatisticsWarning")
 @pytest.mark.parametrize("alternative", ALTERNATIVES)
 @pytest.mark.parametrize("n", [2, 5, 6, 12])
 def test_constant_differences_have_the_p_of_sign_flips(n, alternative) -> None:

@@ -11,8 +11,8 @@ from statsmodels.regression.linear_model import OLS
 from statsmodels.stats.power import TTestPower
 
 from recsys.errors import InputError
+from recsys.stats.adjustment import covariate_adjusted, post_stratified
 from recsys.stats.effects import minimal_effect, power, users_needed
-from recsys.stats.variance_reduction import covariate_adjusted, post_stratified
 
 ORACLE = TTestPower()
 

@@ -9,11 +9,11 @@ import pytest
 from scipy import stats
 
 import recsys
+from recsys.stats.bootstrap import Units
 from recsys.stats.group_jackknife import coverage_interval
-from recsys.stats.inference_results import SmallSampleWarning, ZeroVarianceWarning
 from recsys.stats.intervals import mean_interval, ratio_interval, statistic_interval
 from recsys.stats.mean_inference import infer_mean
-from recsys.stats.resampling import Units
+from recsys.stats.results import SmallSampleWarning, ZeroVarianceWarning
 from recsys.stats.samples import Sample
 
 DISCOUNTS = 1 / np.log2(np.arange(2, 12))

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from recsys.stats import samples
+from recsys.stats.bootstrap import Units, unit_keys
 from recsys.stats.gaffke import mean_bounds
-from recsys.stats.resampling import Units, unit_keys
 from recsys.stats.root_finding import crossing
 from recsys.stats.samples import FEW, Sample, count_differing, linearised
 from recsys.stats.sign_flips import SignFlips

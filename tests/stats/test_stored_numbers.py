@@ -21,8 +21,19 @@ import pytest
 from recsys.errors import RecsysError
 from recsys.records.arrays import PerCase
 from recsys.records.facts import Note, Verdict
+from recsys.stats.adjustment import covariate_adjusted, post_stratified, variance_saved_share
+from recsys.stats.bootstrap import (
+    Resampler,
+    Units,
+    collapse,
+    groups_of,
+    random_order,
+    replicate,
+    unit_keys,
+)
 from recsys.stats.change_points import change_points
 from recsys.stats.comparison_table import Options
+from recsys.stats.corrections import adjust, friedman
 from recsys.stats.effects import (
     cliffs_delta,
     d_z,
@@ -43,28 +54,17 @@ from recsys.stats.group_jackknife import (
     jackknife,
     mean_jackknife,
 )
-from recsys.stats.inference_results import Estimate
 from recsys.stats.intervals import mean_interval, ratio_units
 from recsys.stats.mean_inference import bounded_mean_test, infer_mean, skew_notes, tail_notes
-from recsys.stats.multiple_comparisons import adjust, friedman
 from recsys.stats.online_experiments import ab
 from recsys.stats.paired_comparison import compare_tables
 from recsys.stats.pairing import pair
-from recsys.stats.resampling import (
-    Resampler,
-    Units,
-    collapse,
-    groups_of,
-    random_order,
-    replicate,
-    unit_keys,
-)
+from recsys.stats.results import Estimate
 from recsys.stats.runs import folds, seeds
 from recsys.stats.sampled.estimates import estimate, fit_ranks, inclusion_chances
 from recsys.stats.sampled.expected_errors import expected_error, negatives_needed, winner_probability
 from recsys.stats.samples import Sample, linearised
 from recsys.stats.sequential import betting_limits, boundaries, msprt
-from recsys.stats.variance_reduction import covariate_adjusted, post_stratified, variance_saved_share
 
 STORED = Path(__file__).with_name("stored_numbers.json")
 

@@ -11,8 +11,8 @@ import pytest
 from recsys.errors import MergeError, NoRowsError
 from recsys.records.arrays import PerCase, Sums
 from recsys.stats import sums as module
-from recsys.stats.inference_results import SkewWarning
 from recsys.stats.intervals import mean_interval
+from recsys.stats.results import SkewWarning
 from recsys.stats.sums import (
     CaseValues,
     add_histograms,

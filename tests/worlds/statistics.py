@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from recsys.stats.resampling import Resampler, Units, unit_keys
+from recsys.stats.bootstrap import Resampler, Units, unit_keys
 
 ALPHA = 0.05
 

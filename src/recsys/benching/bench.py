@@ -55,7 +55,7 @@ from recsys.report.decision import Decision, decide
 from recsys.report.methods import Methods, MethodsFacts
 from recsys.report.report_data import ReportData, gather_report_data
 from recsys.splits import Split
-from recsys.stats.inference_results import notes_only
+from recsys.stats.results import notes_only
 
 __all__ = ["Bench", "bench"]
 

@@ -29,6 +29,8 @@ from recsys.records.arrays import PerCase, cached_property
 from recsys.records.facts import Caution, Note, note
 from recsys.records.json_values import json_rows
 from recsys.records.keywords import takes
+from recsys.stats.adjustment import read_user_tables
+from recsys.stats.bootstrap import POISSON_FROM
 from recsys.stats.comparison_table import (
     ComparisonTable,
     Options,
@@ -38,14 +40,12 @@ from recsys.stats.comparison_table import (
     footnotes,
     number_columns,
 )
-from recsys.stats.inference_results import StoppedWarning, caution, notes_only
-from recsys.stats.multiple_comparisons import FriedmanResult, omnibus
+from recsys.stats.corrections import FriedmanResult, omnibus
 from recsys.stats.pair_pieces import PairsOfPieces
 from recsys.stats.paired_comparison import compare_pieces, compare_tables
-from recsys.stats.resampling import POISSON_FROM
+from recsys.stats.results import StoppedWarning, caution, notes_only
 from recsys.stats.runs import merge_runs
 from recsys.stats.sign_flips import METHOD as FLIPS
-from recsys.stats.variance_reduction import read_user_tables
 
 _TWO_MODELS = "Such as recsys.compare({'old': old, 'new': new}, baseline='old')."
 Result = Evaluation | str | os.PathLike[str]

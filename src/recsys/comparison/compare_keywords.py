@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 from recsys.records.keywords import Keyword
 
 if TYPE_CHECKING:
+    from recsys.stats.bootstrap import Progress, Rng, Scheme
     from recsys.stats.mean_inference import Method
-    from recsys.stats.resampling import Progress, Rng, Scheme
 
 DECIDED = "What decides a comparison"
 UNITS = "Runs and users of a comparison"

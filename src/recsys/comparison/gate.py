@@ -46,10 +46,10 @@ from recsys.records.checks import is_whole
 from recsys.records.facts import Caution, Note, Verdict, note
 from recsys.records.json_values import json_value
 from recsys.stats.gaffke import METHOD
-from recsys.stats.inference_results import check_confidence, notes_only, t_ratio, t_tail
 from recsys.stats.mean_inference import infer_mean
 from recsys.stats.pair_pieces import PairsInMemory, PairsOfPieces, PairSource, Pieces, Triple
 from recsys.stats.pairing import Aligned, align, describe_missing
+from recsys.stats.results import check_confidence, notes_only, t_ratio, t_tail
 from recsys.stats.samples import Sample
 from recsys.stats.sign_flips import SignFlips
 

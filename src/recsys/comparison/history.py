@@ -31,7 +31,7 @@ from recsys.inputs.files.atomic_write import rename_if_absent, write_errors_of
 from recsys.metrics.registry import Request
 from recsys.records.json_values import json_value
 from recsys.stats.change_points import MIN_NIGHTS, Change, change_points
-from recsys.stats.inference_results import notes_only
+from recsys.stats.results import notes_only
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from recsys.inputs import read_interactions
 from recsys.metrics.registry import Metrics
 from recsys.records.facts import Kind, Verdict
 from recsys.records.keywords import takes
-from recsys.stats.inference_results import Interval
+from recsys.stats.results import Interval
 from recsys.stats.sequential import ConfidenceSequence
 
 Key = tuple[str, str, str]

@@ -21,9 +21,9 @@ from recsys.records.arrays import Array, Float, Ids
 from recsys.records.checks import check_choices, is_number, is_whole, to_floats
 from recsys.records.facts import Note, note
 from recsys.stats.gaffke import mean_bounds
-from recsys.stats.inference_results import Estimate, Interval, notes_only, t_interval
 from recsys.stats.intervals import mean_interval, ratio_interval
 from recsys.stats.mean_inference import Method
+from recsys.stats.results import Estimate, Interval, notes_only, t_interval
 from recsys.stats.samples import FEW, Sample
 
 ESTIMATORS = ("logged", "ips", "snips", "dm", "dr")

@@ -17,7 +17,7 @@ from recsys.inputs.ids import encode, ids_from_sequence
 from recsys.records.arrays import Array, Float, Interactions
 from recsys.records.checks import is_number, to_floats
 from recsys.records.json_values import json_rows
-from recsys.stats.inference_results import Estimate
+from recsys.stats.results import Estimate
 
 YANG_POWER = 1.5  # (gamma + 1) / 2 with gamma = 2
 LOW_SHARE = 0.1  # effective over actual sample size below which a warning is printed

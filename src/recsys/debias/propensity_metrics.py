@@ -26,8 +26,8 @@ from recsys.ranks.ranked_truth import match_truth
 from recsys.ranks.sources import RankingOptions
 from recsys.records.arrays import Array, Context, Float, Hits, Ids, Interactions, Lists
 from recsys.records.checks import check_choices, to_floats
-from recsys.stats.inference_results import Estimate, notes_only
 from recsys.stats.intervals import mean_interval, ratio_interval
+from recsys.stats.results import Estimate, notes_only
 
 ESTIMATORS = ("naive", "ips", "snips", "snips_pooled")
 _ESTIMATED = {

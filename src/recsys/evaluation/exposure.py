@@ -48,7 +48,7 @@ def count_exposure(reading: Reading, k: int | None, weight: str, *, only: Bool |
     if only is not None:
         selected = only[case]
         case, item, place = case[selected], item[selected], place[selected]
-    from recsys.stats.resampling import groups_of
+    from recsys.stats.bootstrap import groups_of
 
     group = reading.cached("groups of users", lambda: groups_of(reading.list_context.users.values, N_GROUPS))
     # Restricted to a group of items, a list that shows none of them still counts as a list.

@@ -33,7 +33,7 @@ from recsys.metrics.predictions import TERMS, Predictions
 from recsys.metrics.registry import SETS, Request, split_names
 from recsys.records.arrays import Array, Bool, Float, Ids, Partial, PerCase
 from recsys.records.checks import to_floats
-from recsys.stats.inference_results import Estimate, clip_interval
+from recsys.stats.results import Estimate, clip_interval
 
 Metrics = str | Iterable[str | Request] | None
 

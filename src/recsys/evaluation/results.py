@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from recsys.report.methods import Methods, MethodsFacts
     from recsys.report.page import ReportOptions
     from recsys.stats.aggregates import Aggregate
-    from recsys.stats.inference_results import Estimate
+    from recsys.stats.bootstrap import Rng
     from recsys.stats.mean_inference import Method
-    from recsys.stats.resampling import Rng
+    from recsys.stats.results import Estimate
 
 
 _QUICK_VALUES = 10_000_000  # of so many values the intervals are computed within a quarter of a second
@@ -355,7 +355,7 @@ class Evaluation(Reported, Mapping[str, float]):
         """
         from recsys.evaluation.uncertainty import Intervals, warn_if_stopped
         from recsys.records.facts import note
-        from recsys.stats.inference_results import warn_once
+        from recsys.stats.results import warn_once
 
         names = [metrics] if isinstance(metrics, str) else metrics
         selected = self.requests if names is None else [self._request(name) for name in names]
@@ -613,7 +613,7 @@ class Evaluation(Reported, Mapping[str, float]):
     def _columns_with_intervals(self, *, intervals: bool | None) -> tuple[dict[str, list[Any]], list[object]]:
         """Return the columns and the notes; with the intervals of the values of all users, see `to_text`."""
         from recsys.evaluation.uncertainty import Intervals, is_quick
-        from recsys.stats.inference_results import notes_only
+        from recsys.stats.results import notes_only
 
         columns, notes = self._columns(), self._footnotes()
         chosen = [str(r) for r in self.requests if intervals or (intervals is None and is_quick(r))]

@@ -23,8 +23,8 @@ from recsys.evaluation.engine import merge, warn_of_ties
 from recsys.metrics.registry import Request, check_same_decisions
 from recsys.records.arrays import Array, Float, Ids, Interactions, Lists, Partial, entries_of_cases
 from recsys.records.checks import is_number, is_whole
-from recsys.stats.inference_results import Interval, check_confidence
-from recsys.stats.resampling import Rng, random_order
+from recsys.stats.bootstrap import Rng, random_order
+from recsys.stats.results import Interval, check_confidence
 from recsys.stats.sequential import Bounds, ConfidenceSequence
 
 _NO_RANGE = (

@@ -24,11 +24,11 @@ from recsys.metrics.registry import Request
 from recsys.metrics.traits import quotient
 from recsys.records.arrays import Array, Bool, Exposure, Float, Int, Partial, Sums
 from recsys.records.facts import Note, note
+from recsys.stats.bootstrap import Rng, Units, collapse, groups_of, unit_keys
 from recsys.stats.group_jackknife import Jackknife, coverage_jackknife_from_pairs, jackknife
-from recsys.stats.inference_results import Estimate, Interval, StoppedWarning, caution, clip_interval
 from recsys.stats.intervals import delta_values
 from recsys.stats.mean_inference import BOOTSTRAPS, Method, infer_mean
-from recsys.stats.resampling import Rng, Units, collapse, groups_of, unit_keys
+from recsys.stats.results import Estimate, Interval, StoppedWarning, caution, clip_interval
 from recsys.stats.samples import Sample
 
 

@@ -27,7 +27,7 @@ from recsys.evaluation.results import Evaluation, Reported
 from recsys.evaluation.uncertainty import Intervals
 from recsys.inputs.files import write_text
 from recsys.metrics.registry import Request
-from recsys.stats.inference_results import notes_only
+from recsys.stats.results import notes_only
 
 # In a sentence, keys between these marks are citations, and a text between the others is to be added.
 _CITED, _ADDED = ("\ue000", "\ue001"), ("\ue002", "\ue003")

@@ -30,12 +30,12 @@ from recsys.records.arrays import (
     count_entries,
 )
 from recsys.report.report_data import ItemNames, ReportData
+from recsys.stats.bootstrap import collapse
 from recsys.stats.comparison_table import Row
-from recsys.stats.inference_results import Estimate
+from recsys.stats.corrections import flips_together
 from recsys.stats.mean_inference import infer_mean
-from recsys.stats.multiple_comparisons import flips_together
 from recsys.stats.pairing import Aligned, Differences
-from recsys.stats.resampling import collapse
+from recsys.stats.results import Estimate
 from recsys.stats.sums import CaseValues
 
 Triple = tuple[float, float, float]  # value, low and high end of its interval

@@ -11,9 +11,25 @@ from typing import TYPE_CHECKING
 from recsys.records.registry import lazy_names
 
 if TYPE_CHECKING:
+    from recsys.stats.adjustment import Adjusted as Adjusted
+    from recsys.stats.adjustment import covariate_adjusted as covariate_adjusted
+    from recsys.stats.adjustment import post_stratified as post_stratified
+    from recsys.stats.bootstrap import Replicates as Replicates
+    from recsys.stats.bootstrap import Resampler as Resampler
+    from recsys.stats.bootstrap import Units as Units
+    from recsys.stats.bootstrap import groups_of as groups_of
+    from recsys.stats.bootstrap import random_order as random_order
+    from recsys.stats.bootstrap import replicate as replicate
+    from recsys.stats.bootstrap import unit_keys as unit_keys
     from recsys.stats.comparison_table import ComparisonTable as ComparisonTable
     from recsys.stats.comparison_table import Options as Options
     from recsys.stats.comparison_table import Row as Row
+    from recsys.stats.corrections import FriedmanResult as FriedmanResult
+    from recsys.stats.corrections import MaxT as MaxT
+    from recsys.stats.corrections import adjust as adjust
+    from recsys.stats.corrections import friedman as friedman
+    from recsys.stats.corrections import max_t as max_t
+    from recsys.stats.corrections import omnibus as omnibus
     from recsys.stats.effects import Effect as Effect
     from recsys.stats.effects import cliffs_delta as cliffs_delta
     from recsys.stats.effects import d_z as d_z
@@ -32,18 +48,6 @@ if TYPE_CHECKING:
     from recsys.stats.group_jackknife import coverage_interval as coverage_interval
     from recsys.stats.group_jackknife import coverage_jackknife as coverage_jackknife
     from recsys.stats.group_jackknife import jackknife as jackknife
-    from recsys.stats.inference_results import Estimate as Estimate
-    from recsys.stats.inference_results import Interval as Interval
-    from recsys.stats.inference_results import PopulationWarning as PopulationWarning
-    from recsys.stats.inference_results import RankTestWarning as RankTestWarning
-    from recsys.stats.inference_results import SampleRatioWarning as SampleRatioWarning
-    from recsys.stats.inference_results import SkewWarning as SkewWarning
-    from recsys.stats.inference_results import SmallSampleWarning as SmallSampleWarning
-    from recsys.stats.inference_results import StatisticsWarning as StatisticsWarning
-    from recsys.stats.inference_results import StoppedWarning as StoppedWarning
-    from recsys.stats.inference_results import TestResult as TestResult
-    from recsys.stats.inference_results import UnpairedWarning as UnpairedWarning
-    from recsys.stats.inference_results import ZeroVarianceWarning as ZeroVarianceWarning
     from recsys.stats.intervals import mean_interval as mean_interval
     from recsys.stats.intervals import ratio_difference as ratio_difference
     from recsys.stats.intervals import ratio_interval as ratio_interval
@@ -54,12 +58,6 @@ if TYPE_CHECKING:
     from recsys.stats.margins import bayes_paired as bayes_paired
     from recsys.stats.margins import equivalence as equivalence
     from recsys.stats.margins import non_inferiority as non_inferiority
-    from recsys.stats.multiple_comparisons import FriedmanResult as FriedmanResult
-    from recsys.stats.multiple_comparisons import MaxT as MaxT
-    from recsys.stats.multiple_comparisons import adjust as adjust
-    from recsys.stats.multiple_comparisons import friedman as friedman
-    from recsys.stats.multiple_comparisons import max_t as max_t
-    from recsys.stats.multiple_comparisons import omnibus as omnibus
     from recsys.stats.paired_comparison import compare_tables as compare_tables
     from recsys.stats.paired_tests import bootstrap_test as bootstrap_test
     from recsys.stats.paired_tests import normality as normality
@@ -73,13 +71,18 @@ if TYPE_CHECKING:
     from recsys.stats.rank_tests import sign_test as sign_test
     from recsys.stats.rank_tests import signed_rank_sums as signed_rank_sums
     from recsys.stats.rank_tests import wilcoxon as wilcoxon
-    from recsys.stats.resampling import Replicates as Replicates
-    from recsys.stats.resampling import Resampler as Resampler
-    from recsys.stats.resampling import Units as Units
-    from recsys.stats.resampling import groups_of as groups_of
-    from recsys.stats.resampling import random_order as random_order
-    from recsys.stats.resampling import replicate as replicate
-    from recsys.stats.resampling import unit_keys as unit_keys
+    from recsys.stats.results import Estimate as Estimate
+    from recsys.stats.results import Interval as Interval
+    from recsys.stats.results import PopulationWarning as PopulationWarning
+    from recsys.stats.results import RankTestWarning as RankTestWarning
+    from recsys.stats.results import SampleRatioWarning as SampleRatioWarning
+    from recsys.stats.results import SkewWarning as SkewWarning
+    from recsys.stats.results import SmallSampleWarning as SmallSampleWarning
+    from recsys.stats.results import StatisticsWarning as StatisticsWarning
+    from recsys.stats.results import StoppedWarning as StoppedWarning
+    from recsys.stats.results import TestResult as TestResult
+    from recsys.stats.results import UnpairedWarning as UnpairedWarning
+    from recsys.stats.results import ZeroVarianceWarning as ZeroVarianceWarning
     from recsys.stats.runs import RunsResult as RunsResult
     from recsys.stats.runs import folds as folds
     from recsys.stats.runs import seeds as seeds
@@ -87,8 +90,5 @@ if TYPE_CHECKING:
     from recsys.stats.sequential import Watch as Watch
     from recsys.stats.sequential import boundaries as boundaries
     from recsys.stats.sequential import msprt as msprt
-    from recsys.stats.variance_reduction import Adjusted as Adjusted
-    from recsys.stats.variance_reduction import covariate_adjusted as covariate_adjusted
-    from recsys.stats.variance_reduction import post_stratified as post_stratified
 
 __getattr__, __dir__, __all__ = lazy_names(__name__)

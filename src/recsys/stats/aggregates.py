@@ -28,7 +28,8 @@ from recsys.errors import ConventionError, NoRowsError, UnknownNameError
 from recsys.kernels.exact_sums import exact_mean
 from recsys.records.arrays import Float, PerCase, Sums
 from recsys.records.facts import Note, note
-from recsys.stats.inference_results import (
+from recsys.stats.bootstrap import collapse
+from recsys.stats.results import (
     Estimate,
     Interval,
     SmallSampleWarning,
@@ -37,7 +38,6 @@ from recsys.stats.inference_results import (
     check_confidence,
     t_interval,
 )
-from recsys.stats.resampling import collapse
 from recsys.stats.samples import Sample
 from recsys.stats.sums import CaseValues
 

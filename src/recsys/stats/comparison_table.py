@@ -13,6 +13,8 @@ from recsys.errors import InputError, NotDefinedError, Phrase, UnknownNameError,
 from recsys.records.arrays import PValue, Table
 from recsys.records.checks import is_number
 from recsys.records.facts import Note, Verdict
+from recsys.stats.bootstrap import Progress, Rng, Scheme
+from recsys.stats.corrections import CORRECTIONS
 from recsys.stats.effects import (
     Effect,
     cliffs_delta,
@@ -24,11 +26,9 @@ from recsys.stats.effects import (
     rank_biserial,
     users_needed,
 )
-from recsys.stats.inference_results import Interval, check_confidence
 from recsys.stats.margins import BayesResult, EquivalenceResult
 from recsys.stats.mean_inference import METHODS, Method
-from recsys.stats.multiple_comparisons import CORRECTIONS
-from recsys.stats.resampling import Progress, Rng, Scheme
+from recsys.stats.results import Interval, check_confidence
 from recsys.stats.runs import RunsResult
 from recsys.stats.sign_flips import METHOD as FLIPS
 

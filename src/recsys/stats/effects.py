@@ -26,7 +26,10 @@ from recsys.errors import InputError, check_choice
 from recsys.records.arrays import Array, Float
 from recsys.records.checks import is_number
 from recsys.records.facts import Note
-from recsys.stats.inference_results import (
+from recsys.stats.bootstrap import has_spread
+from recsys.stats.pairing import Differences, Paired, as_differences, as_paired
+from recsys.stats.rank_tests import EQUAL_WITHIN, without_rounding
+from recsys.stats.results import (
     Alternative,
     Interval,
     SmallSampleWarning,
@@ -38,9 +41,6 @@ from recsys.stats.inference_results import (
     t_quantile,
     t_ratio,
 )
-from recsys.stats.pairing import Differences, Paired, as_differences, as_paired
-from recsys.stats.rank_tests import EQUAL_WITHIN, without_rounding
-from recsys.stats.resampling import has_spread
 from recsys.stats.samples import Sample
 
 STANDARDISED = ((0.2, "negligible"), (0.5, "small"), (0.8, "medium"))

@@ -30,7 +30,7 @@ from dataclasses import replace
 import numpy as np
 
 from recsys.records.arrays import Float
-from recsys.stats.inference_results import (
+from recsys.stats.results import (
     Alternative,
     Interval,
     check_alternative,

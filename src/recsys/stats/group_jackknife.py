@@ -32,8 +32,8 @@ from recsys.errors import InputError, came_as
 from recsys.records.arrays import Float, Int, cached_property
 from recsys.records.checks import is_whole, to_floats
 from recsys.records.facts import Note, note
-from recsys.stats.inference_results import Estimate, Interval, clip_interval, t_interval
-from recsys.stats.resampling import Words
+from recsys.stats.bootstrap import Words
+from recsys.stats.results import Estimate, Interval, clip_interval, t_interval
 
 Statistic = Callable[[Float], float]
 # With fewer users per group, the groups differ too much to stand for each other.

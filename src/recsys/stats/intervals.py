@@ -1,6 +1,6 @@
 """Intervals for one number: means, ratios, clustered means and any statistic the caller brings.
 
-An estimate is a ratio of sums over units (see `resampling`), so one function serves a mean, a weighted mean,
+An estimate is a ratio of sums over units (see `bootstrap`), so one function serves a mean, a weighted mean,
 a ratio metric (clicks per view, by the delta method) and a clustered mean, by formula or bootstrap. For
 catalogue metrics see `group_jackknife`.
 
@@ -23,18 +23,7 @@ from recsys.errors import InputError, came_as, check_choice
 from recsys.kernels.exact_sums import exact_sum
 from recsys.records.arrays import Float
 from recsys.records.checks import to_floats
-from recsys.stats.inference_results import (
-    Estimate,
-    Interval,
-    SmallSampleWarning,
-    ZeroVarianceWarning,
-    caution,
-    check_confidence,
-    clip_interval,
-)
-from recsys.stats.mean_inference import Method, infer_mean
-from recsys.stats.pairing import check_per_case, pair
-from recsys.stats.resampling import (
+from recsys.stats.bootstrap import (
     Rng,
     Units,
     bca_limits,
@@ -43,6 +32,17 @@ from recsys.stats.resampling import (
     has_spread,
     seed_from_rng,
     unit_keys,
+)
+from recsys.stats.mean_inference import Method, infer_mean
+from recsys.stats.pairing import check_per_case, pair
+from recsys.stats.results import (
+    Estimate,
+    Interval,
+    SmallSampleWarning,
+    ZeroVarianceWarning,
+    caution,
+    check_confidence,
+    clip_interval,
 )
 from recsys.stats.samples import Sample
 

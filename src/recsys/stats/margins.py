@@ -19,7 +19,13 @@ from recsys.errors import InputError
 from recsys.records.checks import is_number, to_floats
 from recsys.records.facts import Note
 from recsys.stats.gaffke import METHOD
-from recsys.stats.inference_results import (
+from recsys.stats.intervals import check_bounds
+from recsys.stats.mean_inference import (
+    bounded_mean_test,
+    spread_notes,
+)
+from recsys.stats.pairing import Differences, Paired, as_differences, as_paired
+from recsys.stats.results import (
     Alternative,
     Estimate,
     Interval,
@@ -28,12 +34,6 @@ from recsys.stats.inference_results import (
     t_ratio,
     t_tail,
 )
-from recsys.stats.intervals import check_bounds
-from recsys.stats.mean_inference import (
-    bounded_mean_test,
-    spread_notes,
-)
-from recsys.stats.pairing import Differences, Paired, as_differences, as_paired
 from recsys.stats.samples import Sample
 
 

@@ -20,8 +20,17 @@ from typing import Any, Literal
 from recsys.errors import InputError, check_choice
 from recsys.records.arrays import cached_property
 from recsys.records.facts import Note, note
+from recsys.stats.bootstrap import (
+    BOOTSTRAP_FROM,
+    Replicates,
+    Resampler,
+    Rng,
+    Units,
+    replicate,
+    seed_from_rng,
+)
 from recsys.stats.gaffke import METHOD, mean_bounds, mean_p, units_needed
-from recsys.stats.inference_results import (
+from recsys.stats.results import (
     Alternative,
     Estimate,
     Interval,
@@ -34,15 +43,6 @@ from recsys.stats.inference_results import (
     t_ratio,
     t_tail,
     zero_spread_p,
-)
-from recsys.stats.resampling import (
-    BOOTSTRAP_FROM,
-    Replicates,
-    Resampler,
-    Rng,
-    Units,
-    replicate,
-    seed_from_rng,
 )
 from recsys.stats.samples import FEW, Sample
 from recsys.stats.sign_flips import METHOD as FLIPS

@@ -21,7 +21,10 @@ from recsys.inputs.frames import as_frame, column_array
 from recsys.records.arrays import Array, Float, Int
 from recsys.records.checks import is_number, one_or_several
 from recsys.records.facts import Kind, Note, Verdict, note
-from recsys.stats.inference_results import (
+from recsys.stats.adjustment import variance_saved_share
+from recsys.stats.corrections import adjust
+from recsys.stats.mean_inference import infer_difference
+from recsys.stats.results import (
     Interval,
     SampleRatioWarning,
     SmallSampleWarning,
@@ -30,11 +33,8 @@ from recsys.stats.inference_results import (
     difference_numbers,
     fieller_lift,
 )
-from recsys.stats.mean_inference import infer_difference
-from recsys.stats.multiple_comparisons import adjust
 from recsys.stats.samples import Sample
 from recsys.stats.sequential import boundaries, msprt
-from recsys.stats.variance_reduction import variance_saved_share
 
 # The customary level: a mismatch this unlikely means a broken assignment or log.
 SAMPLE_RATIO_LEVEL = 0.001

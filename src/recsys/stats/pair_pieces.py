@@ -12,8 +12,7 @@ from functools import partial
 import numpy as np
 
 from recsys.records.arrays import Array, Float
-from recsys.stats.pairing import Aligned, Differences, Paired, PairSums, unpaired_notes
-from recsys.stats.resampling import (
+from recsys.stats.bootstrap import (
     Replicates,
     Resampler,
     collapse,
@@ -22,6 +21,7 @@ from recsys.stats.resampling import (
     unit_keys,
     weighted_sums,
 )
+from recsys.stats.pairing import Aligned, Differences, Paired, PairSums, unpaired_notes
 
 Triple = tuple[str, str, str]
 # A piece: the values of all models over the same cases, and those in which wins and losses are counted.

@@ -22,11 +22,30 @@ from recsys.display.number_words import plural
 from recsys.errors import InputError, UnknownNameError
 from recsys.records.arrays import Array, Float, PerCase
 from recsys.records.facts import Kind, Verdict, note
+from recsys.stats.adjustment import (
+    Adjustment,
+    Covariates,
+    lookup_covariates,
+    lookup_strata,
+    variance_saved_share,
+)
+from recsys.stats.bootstrap import Replicates, Resampler, seed_from_rng
 from recsys.stats.comparison_table import EFFECTS, ComparisonTable, Options, Row, Triple
+from recsys.stats.corrections import adjust, adjust_best, fit_for_max_t, join_parts, step_down
 from recsys.stats.effects import Effect
 from recsys.stats.gaffke import mean_p
 from recsys.stats.group_jackknife import Jackknife, mean_jackknife
-from recsys.stats.inference_results import (
+from recsys.stats.margins import (
+    BayesResult,
+    EquivalenceResult,
+    bayes_from_estimate,
+    equivalence_from_estimate,
+)
+from recsys.stats.mean_inference import BOOTSTRAPS, DifferenceTest, spread_notes, too_sparse_note
+from recsys.stats.pair_pieces import PairsInMemory, PairSource
+from recsys.stats.pairing import Aligned, Differences, Paired, Sides, align, describe_missing, side_estimates
+from recsys.stats.rank_tests import sign_test, wilcoxon
+from recsys.stats.results import (
     Alternative,
     Estimate,
     Interval,
@@ -37,27 +56,8 @@ from recsys.stats.inference_results import (
     t_tail,
     warn_once,
 )
-from recsys.stats.margins import (
-    BayesResult,
-    EquivalenceResult,
-    bayes_from_estimate,
-    equivalence_from_estimate,
-)
-from recsys.stats.mean_inference import BOOTSTRAPS, DifferenceTest, spread_notes, too_sparse_note
-from recsys.stats.multiple_comparisons import adjust, adjust_best, fit_for_max_t, join_parts, step_down
-from recsys.stats.pair_pieces import PairsInMemory, PairSource
-from recsys.stats.pairing import Aligned, Differences, Paired, Sides, align, describe_missing, side_estimates
-from recsys.stats.rank_tests import sign_test, wilcoxon
-from recsys.stats.resampling import Replicates, Resampler, seed_from_rng
 from recsys.stats.runs import RunsResult, compare_runs, folds_of_users, merge_runs, run_layout, run_result
 from recsys.stats.samples import FEW, Sample
-from recsys.stats.variance_reduction import (
-    Adjustment,
-    Covariates,
-    lookup_covariates,
-    lookup_strata,
-    variance_saved_share,
-)
 
 Runs = Mapping[str, list[PerCase]]
 Bounds = tuple[float, float]

@@ -16,14 +16,15 @@ import numpy.typing as npt
 
 from recsys.errors import check_choice
 from recsys.records.arrays import Bool
-from recsys.stats.inference_results import (
-    Alternative,
-    Interval,
-    SmallSampleWarning,
-    TestResult,
-    caution,
-    check_alternative,
-    t_ratio,
+from recsys.stats.bootstrap import (
+    BOOTSTRAP_FROM,
+    Resampler,
+    Rng,
+    Units,
+    bernoulli_signs,
+    check_resamples,
+    replicate,
+    seed_from_rng,
 )
 from recsys.stats.intervals import check_not_nan
 from recsys.stats.mean_inference import (
@@ -34,15 +35,14 @@ from recsys.stats.mean_inference import (
     too_sparse_note,
 )
 from recsys.stats.pairing import Differences, Paired, as_differences, as_paired, pair
-from recsys.stats.resampling import (
-    BOOTSTRAP_FROM,
-    Resampler,
-    Rng,
-    Units,
-    bernoulli_signs,
-    check_resamples,
-    replicate,
-    seed_from_rng,
+from recsys.stats.results import (
+    Alternative,
+    Interval,
+    SmallSampleWarning,
+    TestResult,
+    caution,
+    check_alternative,
+    t_ratio,
 )
 from recsys.stats.sign_flips import METHOD as FLIPS
 from recsys.stats.sign_flips import SignFlips

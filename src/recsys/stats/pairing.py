@@ -20,8 +20,8 @@ from recsys.kernels.exact_sums import exact_sum
 from recsys.records.arrays import Array, Bool, Float, PerCase, cached_property
 from recsys.records.checks import to_floats
 from recsys.records.facts import Note, note
-from recsys.stats.inference_results import UnpairedWarning, caution
-from recsys.stats.resampling import Units, Words, collapse, influences, unit_keys
+from recsys.stats.bootstrap import Units, Words, collapse, influences, unit_keys
+from recsys.stats.results import UnpairedWarning, caution
 from recsys.stats.samples import Sample, count_values
 
 

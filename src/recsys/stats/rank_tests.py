@@ -20,7 +20,11 @@ from recsys.errors import InputError, check_choice
 from recsys.records.arrays import Float
 from recsys.records.checks import is_number
 from recsys.records.facts import Note, note
-from recsys.stats.inference_results import (
+from recsys.stats.mean_inference import (
+    spread_notes,
+)
+from recsys.stats.pairing import Differences, Paired, as_differences, as_paired
+from recsys.stats.results import (
     Alternative,
     RankTestWarning,
     TestResult,
@@ -29,10 +33,6 @@ from recsys.stats.inference_results import (
     t_ratio,
     t_tail,
 )
-from recsys.stats.mean_inference import (
-    spread_notes,
-)
-from recsys.stats.pairing import Differences, Paired, as_differences, as_paired
 from recsys.stats.samples import Sample
 
 # From this sample size on, rank tests reject because of asymmetry rather than a better mean.

@@ -17,7 +17,10 @@ from recsys.errors import InputError
 from recsys.records.arrays import Array, Bool, Float, PerCase
 from recsys.records.checks import is_number, to_floats
 from recsys.records.facts import Note, note
-from recsys.stats.inference_results import (
+from recsys.stats.adjustment import Adjustment
+from recsys.stats.bootstrap import has_spread
+from recsys.stats.pairing import Sides, align
+from recsys.stats.results import (
     Estimate,
     Interval,
     SmallSampleWarning,
@@ -29,10 +32,7 @@ from recsys.stats.inference_results import (
     t_ratio,
     t_tail,
 )
-from recsys.stats.pairing import Sides, align
-from recsys.stats.resampling import has_spread
 from recsys.stats.samples import Sample, linearised
-from recsys.stats.variance_reduction import Adjustment
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ import numpy as np
 
 from recsys.kernels.exact_sums import exact_mean
 from recsys.records.arrays import Bool, Float, cached_property
-from recsys.stats.resampling import Units, has_spread, influences
+from recsys.stats.bootstrap import Units, has_spread, influences
 
 # With fewer units that differ, a mean is not normal however many units there are.
 FEW = 20

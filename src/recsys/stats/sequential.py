@@ -35,7 +35,7 @@ import numpy.typing as npt
 from recsys.errors import InputError, check_choice
 from recsys.records.arrays import Float
 from recsys.records.checks import is_number, to_floats
-from recsys.stats.inference_results import Interval, check_alpha, check_confidence
+from recsys.stats.results import Interval, check_alpha, check_confidence
 
 # A bet may lose at most this share of the capital; balances tight intervals early against late.
 _STAKE = 0.5

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from recsys.records.arrays import Float, cached_property
-from recsys.stats.inference_results import Alternative, Interval, check_alternative, check_confidence
+from recsys.stats.results import Alternative, Interval, check_alternative, check_confidence
 from recsys.stats.root_finding import crossing
 from recsys.stats.samples import Moments, Sample
 

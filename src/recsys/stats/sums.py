@@ -22,9 +22,9 @@ from recsys.errors import MergeError, NoRowsError
 from recsys.kernels.exact_sums import exact_sum
 from recsys.records.arrays import Array, Bool, Float, Histogram, PerCase, Sums
 from recsys.records.facts import note
-from recsys.stats.inference_results import Estimate, SkewWarning, caution, t_interval
 from recsys.stats.intervals import Combination
 from recsys.stats.mean_inference import Method, infer_mean
+from recsys.stats.results import Estimate, SkewWarning, caution, t_interval
 from recsys.stats.samples import Sample
 
 _MOST_DISTINCT = 1 << 16

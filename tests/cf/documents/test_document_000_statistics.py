@@ -17,7 +17,7 @@ import recsys.cf.evaluation as cf_evaluation
 from recsys.cf.evaluation import BootstrapEstimator, StatisticalTester, bootstrap_confidence_interval
 from recsys.cf.evaluation.statistical_tests import cohens_d, paired_t_test
 from recsys.errors import InputError
-from recsys.stats.inference_results import (
+from recsys.stats.results import (
     RankTestWarning,
     SmallSampleWarning,
     UnpairedWarning,

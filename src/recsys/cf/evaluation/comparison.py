@@ -31,8 +31,8 @@ from recsys.inputs.files import write_text
 from recsys.records.arrays import PerCase
 from recsys.records.json_values import json_value
 from recsys.stats.comparison_table import Options, Row
-from recsys.stats.inference_results import check_alpha
 from recsys.stats.paired_comparison import compare_tables
+from recsys.stats.results import check_alpha
 
 ResultsByModel = Mapping[str, Mapping[str, Any]]
 _SIGNIFICANCE_MARKS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))

@@ -15,15 +15,15 @@ from typing import Any
 
 from recsys.errors import InputError
 from recsys.records.facts import Note
+from recsys.stats.bootstrap import check_resamples
+from recsys.stats.corrections import adjust
 from recsys.stats.effects import STANDARDISED, Effect, d_z, deviation, effect_notes, label_of, pooled_d
 from recsys.stats.effects import glass_delta as glass_effect
-from recsys.stats.inference_results import Alternative, Estimate, TestResult, check_alpha
 from recsys.stats.mean_inference import Method, infer_mean
-from recsys.stats.multiple_comparisons import adjust
 from recsys.stats.paired_tests import paired_t, sign_flip
 from recsys.stats.pairing import Differences, pair
 from recsys.stats.rank_tests import signed_rank_sums, wilcoxon
-from recsys.stats.resampling import check_resamples
+from recsys.stats.results import Alternative, Estimate, TestResult, check_alpha
 
 # Every name of the first and of the second sample.
 _SAMPLES = (("sample1", "model_scores", "metrics_a"), ("sample2", "baseline_scores", "metrics_b"))

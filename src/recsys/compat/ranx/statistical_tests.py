@@ -13,8 +13,8 @@ from recsys.compat.ranx import add_modules
 from recsys.compat.ranx.data_structures import FrozensetDict
 from recsys.errors import UnknownNameError
 from recsys.records.arrays import Float
-from recsys.stats.inference_results import notes_only
 from recsys.stats.paired_tests import paired_t, sign_flip
+from recsys.stats.results import notes_only
 
 __all__ = [
     "compute_statistical_significance",

@@ -37,8 +37,8 @@ from recsys.errors import InputError, UnknownNameError, came_as, check_choice
 from recsys.metrics.registry import Request
 from recsys.records.arrays import Array, Float, Int
 from recsys.records.checks import check_choices, check_seed, is_number, is_whole, to_floats
-from recsys.stats.inference_results import check_confidence, clip_interval
 from recsys.stats.intervals import mean_interval
+from recsys.stats.results import check_confidence, clip_interval
 from recsys.stats.sampled.sampled_ranks import (
     PRIORS,
     Cases,

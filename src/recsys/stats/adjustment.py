@@ -32,9 +32,9 @@ from recsys.metrics.attributes import read_table
 from recsys.records.arrays import Array, Bool, Float, Ids, Int, Table
 from recsys.records.checks import is_number, to_floats
 from recsys.records.facts import Note, note
-from recsys.stats.inference_results import Estimate, PopulationWarning, caution, t_interval
+from recsys.stats.bootstrap import unit_keys
 from recsys.stats.pairing import Differences
-from recsys.stats.resampling import unit_keys
+from recsys.stats.results import Estimate, PopulationWarning, caution, t_interval
 from recsys.stats.samples import linearised
 
 # Singular values below this share of the largest are rounding: the columns depend on each other.

@@ -35,7 +35,7 @@ from recsys.kernels.keyed_random import GOLDEN_RATIO
 from recsys.kernels.keyed_random import unit_keys as unit_keys  # noqa: PLC0414 - a name of this module too
 from recsys.records.arrays import Array, Bool, Float, Int, cached_property
 from recsys.records.checks import is_whole
-from recsys.stats.inference_results import Alternative, check_alternative, check_confidence, zero_spread_p
+from recsys.stats.results import Alternative, check_alternative, check_confidence, zero_spread_p
 
 Words = npt.NDArray[np.uint64]
 Scheme = Literal["auto", "poisson", "multinomial"]

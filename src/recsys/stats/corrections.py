@@ -31,10 +31,10 @@ from recsys.errors import InputError, UnknownNameError, check_choice
 from recsys.records.arrays import Bool, Float, PerCase
 from recsys.records.checks import to_floats
 from recsys.records.facts import Note, note
-from recsys.stats.inference_results import check_alpha
+from recsys.stats.bootstrap import Resampler, Units, replicate
 from recsys.stats.pairing import Differences, align
 from recsys.stats.rank_tests import rank_notes
-from recsys.stats.resampling import Resampler, Units, replicate
+from recsys.stats.results import check_alpha
 from recsys.stats.samples import FEW, Sample
 from recsys.stats.sign_flips import SignFlips
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from recsys.errors import InputError, UnknownNameError
-from recsys.stats.resampling import Resampler, groups_of, random_order, seed_from_rng, unit_keys
+from recsys.stats.bootstrap import Resampler, groups_of, random_order, seed_from_rng, unit_keys
 
 
 @pytest.fixture

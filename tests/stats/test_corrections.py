@@ -13,7 +13,8 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from recsys.errors import InputError, UnknownNameError
-from recsys.stats.multiple_comparisons import (
+from recsys.stats.bootstrap import Resampler, Units, unit_keys
+from recsys.stats.corrections import (
     adjust,
     adjust_best,
     flips_together,
@@ -24,7 +25,6 @@ from recsys.stats.multiple_comparisons import (
 )
 from recsys.stats.paired_tests import sign_flip
 from recsys.stats.pairing import pair
-from recsys.stats.resampling import Resampler, Units, unit_keys
 from worlds.statistics import upper
 
 ORACLES = {
