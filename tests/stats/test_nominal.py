@@ -17,7 +17,7 @@ import recsys
 from recsys.comparison.compare_keywords import CompareOptions
 from recsys.debias import policy_values, propensity_metrics
 from recsys.records.keywords import read_keywords
-from recsys.stats import Interval, comparison_table, corrections, intervals, sampled, sequential
+from recsys.stats import Interval, comparison_table, corrections, mean_inference, sampled, sequential
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 
@@ -85,8 +85,8 @@ def test_every_test_interval_correction_and_estimator_has_a_promise(nominal):
     """Whoever adds one to its registry says in PROMISES how often it may be wrong, and simulates it."""
     offered = {
         *comparison_table.TESTS[1:],  # the first are the defaults
-        *(f"interval, {method}" for method in intervals.METHODS[1:]),
-        *(f"difference, {method}" for method in intervals.METHODS[1:]),
+        *(f"interval, {method}" for method in mean_inference.METHODS[1:]),
+        *(f"difference, {method}" for method in mean_inference.METHODS[1:]),
         *set(corrections.CORRECTIONS) - {"none"},
         *(f"effect, {effect}" for effect in comparison_table.EFFECTS),
         *sequential.SPENDING,
