@@ -399,7 +399,7 @@ class FloatIdWarning(RecsysWarning):
 
 
 class SwappedFactorsWarning(RecsysWarning):
-    """The user matrix holds the items and vice versa; the two were exchanged."""
+    """The user matrix holds the items and vice versa; the two were swapped."""
 
 
 class TunedOnItselfWarning(RecsysWarning):

@@ -48,7 +48,7 @@ def test_two_files_that_were_exchanged_are_a_cause_where_nothing_was_found():
     scored = pd.DataFrame({"user": [1, 2], "item": [5, 6], "score": [0.5, 0.5]})
     nothing = recsys.evaluate(rated, scored, ["mrr"])
     causes = decide(gather_report_data({"m": nothing})).causes
-    assert "The two files exchanged: recommendations first, the truth second." in causes
+    assert "The two files may be swapped: recommendations come first, the truth second." in causes
 
 
 def test_a_price_below_a_tenth_is_told_in_words():

@@ -384,7 +384,7 @@ def test_where_nothing_was_found_the_page_stops_with_likely_causes():
         "in another way."
     ) in text
     assert "of the truth have a list" not in text  # all of them do, so that is no cause
-    assert "exchanged" not in text
+    assert "may be swapped" not in text
     assert "The grades" not in text  # every user has relevant items
     assert data_of(page)["charts"] == {}
     sections = {a["id"] for tag, a in Page(page).tags if tag == "section"}

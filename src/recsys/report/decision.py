@@ -441,7 +441,7 @@ def _causes(data: ReportData) -> Iterator[str]:
     if not known and not n_found and None in (data.lists.get(data.best), data.truth):
         known = ["Ids that do not match: '7' as text and 7 as a number, blanks, another numbering."]
     if "lists_and_truth_swapped" in {caution.code for caution in first.cautions}:
-        known.append("The two files exchanged: recommendations first, the truth second.")
+        known.append("The two files may be swapped: recommendations come first, the truth second.")
     if counts.get("without_list"):
         known.append(f"Users without a list: {counts['without_list']:,} of {counts.get('cases', 0):,}.")
     if counts.get("without_truth"):

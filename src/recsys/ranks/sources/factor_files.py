@@ -1,6 +1,6 @@
 """Two matrices that others wrote: a file, or a folder, with the factors of users and of items by their names.
 
-They are easily exchanged, so the row counts are checked against the metadata next to them.
+They are easily swapped, so the row counts are checked against the metadata next to them.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def in_order(
     n_items: int | None = None,
     needs: Sequence[Interactions | None] = (),
 ) -> FactorPair:
-    """Return the matrices, exchanged if what is known of the numbers of their rows says so.
+    """Return the matrices, swapped if that is what fits the known numbers of their rows.
 
     Args:
         pair: the matrices.
@@ -88,7 +88,7 @@ def in_order(
     warn(
         SwappedFactorsWarning,
         f"{source}: there are {len(pair.U):,} user rows and {len(pair.V):,} item rows, which is "
-        f"the other way round for {sizes}; they were exchanged.",
+        f"the other way round for {sizes}; they were swapped.",
     )
     return FactorPair(pair.V, pair.U)
 
