@@ -407,7 +407,7 @@ def bench(
     requests = tuple(dict.fromkeys((str(asked), *usual, *curves)))
     result = Bench(plan, str(asked), plan.test, plan.history("train", "validation"), items=items)
     conventions = Conventions().but(relevant_from=plan.ratings.relevant_from)
-    entries = _find_baselines(baselines, models or {}, result)
+    entries = _find_baselines(baselines, {} if models is None else models, result)
     runs = {name: entry.runs(seed, seeds) for name, entry in entries.items()}
     n_trials = _count_trials(trials, entries, is_tuned=plan.held_out("validation") is not None)
     if minutes is not None:

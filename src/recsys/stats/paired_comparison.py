@@ -404,7 +404,7 @@ def _families(
                 base = {name: name for name in models}[models[0] if baseline is None else baseline]
             except (KeyError, TypeError):
                 raise UnknownNameError("baseline", baseline, models) from None
-            pairs = [(name, base) for name in models if name != base]
+            pairs = [(name, base) for name in models if name is not base]
     return _Families([(*pair, metric) for pair in pairs for metric in metrics], headline, chosen, options)
 
 
