@@ -18,6 +18,7 @@ from recsys.benching.bench_plan import make_plan, plan_of_folder, read_ratings
 from recsys.benching.protocol import run_protocol
 from recsys.cli.app import cli
 from recsys.cli.error_messages import as_option
+from recsys.display.text_tables import fitted
 from recsys.errors import (
     FileError,
     InputError,
@@ -68,6 +69,21 @@ def place(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     events().to_csv("ratings.csv", index=False)
     return tmp_path
+
+
+# What is shown
+
+
+def test_the_decision_is_bold_and_the_verdicts_have_their_colours(result):
+    plain = str(result)
+    with fitted(None, colour=True):
+        text = result.to_text()
+    assert text.startswith(f"\x1b[1m{result.decision.heading}.\x1b[0m\n")
+    assert "\x1b[31mworse -" in text
+    assert re.sub(r"\x1b\[\d+m", "", text) == plain
+    (against,) = (name for name in result.to_frame() if name.startswith("against"))
+    assert '<b style="color:#d64545">worse</b> -' in result._repr_html_()
+    assert result.to_frame()[against].iloc[-1].startswith("worse -")
 
 
 # What fits into the time

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Self, Unpack
 
 import numpy as np
 
@@ -37,7 +37,7 @@ from recsys.conventions.decisions import Conventions
 from recsys.display.cells import Columns
 from recsys.display.notebook_html import notebook_card
 from recsys.display.number_words import plural
-from recsys.display.text_tables import note_text
+from recsys.display.text_tables import in_bold, note_text
 from recsys.errors import InputError, MissingExtraError, RecsysError, TieWarning, came_as, check_choice, hush
 from recsys.evaluation.evaluate import evaluate, recommend
 from recsys.evaluation.files.result_files import run_facts
@@ -50,11 +50,12 @@ from recsys.models.trainable import TRAINABLE, Trainable, free_memory, tune
 from recsys.ranks.ranked_truth import without_history
 from recsys.records.arrays import Interactions, Lists, cached_property
 from recsys.records.checks import check_choices, check_seed, is_number, is_whole
-from recsys.records.facts import Caution
+from recsys.records.facts import Caution, Tone
 from recsys.report.decision import Decision, decide
 from recsys.report.methods import Methods, MethodsFacts
 from recsys.report.report_data import ReportData, gather_report_data
 from recsys.splits import Split
+from recsys.stats.comparison_table import Row
 from recsys.stats.results import notes_only
 
 __all__ = ["Bench", "bench"]
@@ -79,6 +80,20 @@ class Training:
     def __str__(self) -> str:
         settings = ", ".join(f"{name}={value}" for name, value in self.settings.items())
         return f"{settings or 'as they are'} (of {plural(self.trials, 'trial')})"
+
+
+class Against(str):
+    """The word of a verdict with the lift, in the colour of the verdict."""
+
+    __slots__ = ("tone", "word")
+    tone: Tone
+    word: str
+
+    def __new__(cls, row: Row) -> Self:
+        lift = f" {row.relative:+.0%}" if math.isfinite(row.relative) else ""
+        text = super().__new__(cls, row.verdict.word + lift)
+        text.tone, text.word = row.verdict.tone, row.verdict.word
+        return text
 
 
 @dataclass(eq=False, repr=False)
@@ -248,7 +263,8 @@ class Bench(Reported):
 
     def to_text(self) -> str:
         """Return the decision, the table and the notes below it."""
-        return "\n".join([*map(note_text, self._decision_lines()), "", super().to_text()])
+        heading, *lines = map(note_text, self._decision_lines())
+        return "\n".join([in_bold(heading), *lines, "", super().to_text()])
 
     def _repr_html_(self) -> str:
         return notebook_card(*self._decision_lines()) + super()._repr_html_()
@@ -261,12 +277,7 @@ class Bench(Reported):
         if any(len(runs) > 1 for runs in self.runs.values()):
             columns["runs"] = list(map(len, self.runs.values()))
         rows = [data.rows.get((model, self.best, self.headline)) for model in self.runs]
-        columns[f"against {self.best}"] = [
-            f"{row.verdict.word}{f' {row.relative:+.0%}' if math.isfinite(row.relative) else ''}"
-            if row
-            else ""
-            for row in rows
-        ]
+        columns[f"against {self.best}"] = [Against(row) if row else "" for row in rows]
         columns["seconds"] = [
             f"{self.training[model].seconds:.1f}" if model in self.training else "" for model in self.runs
         ]

@@ -113,8 +113,9 @@ def text_table(columns: Columns, *, sections: Sequence[str] | None = None) -> st
             for name, part in zip(names, line, strict=True):
                 fill = " " * (widths[name] - _width(part))
                 shown = part
-                if name in VERDICTS and number is not None:
-                    shown = _coloured(part, columns[name][number])
+                cell = None if number is None else columns[name][number]
+                if number is not None and (name in VERDICTS or hasattr(cell, "tone")):
+                    shown = _coloured(part, cell)
                 padded.append(fill + shown if name in right else shown + fill)
             yield "  ".join(padded).rstrip()
 
@@ -126,10 +127,14 @@ def text_table(columns: Columns, *, sections: Sequence[str] | None = None) -> st
         for i in range(n_rows):
             if sections is not None and (i == 0 or sections[i] != sections[i - 1]):
                 heading = _break_line(format_cell(sections[i]), limit or 10**9)
-                bold = [f"\x1b[1m{line}\x1b[0m" if screen.colour else line for line in heading]
-                shown += [*([""] if i else []), *bold]
+                shown += [*([""] if i else []), *map(in_bold, heading)]
             shown += lines(names, {n: cells[n][i] for n in names}, i)
     return "\n".join(shown)
+
+
+def in_bold(line: str) -> str:
+    """Return a line in bold letters, on a screen that has colours."""
+    return f"\x1b[1m{line}\x1b[0m" if _SCREEN.get().colour else line
 
 
 def _total(widths: Iterable[int]) -> int:
