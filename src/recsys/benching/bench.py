@@ -48,6 +48,7 @@ from recsys.metrics.registry import Request, metric_set, set_requests
 from recsys.models.model_files import fingerprint
 from recsys.models.trainable import TRAINABLE, Trainable, free_memory, tune
 from recsys.ranks.ranked_truth import without_history
+from recsys.ranks.sources.source_files import arrays_of
 from recsys.records.arrays import Interactions, Lists, cached_property
 from recsys.records.checks import check_choices, check_seed, is_number, is_whole
 from recsys.records.facts import Caution, Tone
@@ -166,7 +167,9 @@ class Bench(Reported):
         if not is_ready:
             users = self.test.cases.values
             known = users[source.user_rows.row_of(users) >= 0]  # the others are misses of the evaluation
+            began = time.perf_counter()
             lists = recommend(source, _LIST_LENGTH, users=known, seen=self.history)
+            evaluation.run |= self._costs(name, source, time.perf_counter() - began, len(known))
         self.lists[name] = lists
         if name in self.training:
             return
@@ -174,6 +177,13 @@ class Bench(Reported):
             self._find("users_without_list", name, words + ".", evaluation.counts["without_list"])
         for _, text in ties:
             self._find("tied_scores", name, text, evaluation.counts["tied"])
+
+    def _costs(self, name: str, source: Any, seconds: float, n_users: int) -> dict[str, float]:
+        """Return what a model costs to train, to keep and to ask, as far as it is known."""
+        n_bytes = sum(array.nbytes for array in arrays_of(source)[1].values())
+        found = {"milliseconds_per_user": 1e3 * seconds / max(n_users, 1)}
+        found |= {"model_bytes": n_bytes} if n_bytes else {}
+        return found | ({"training_seconds": self.training[name].seconds} if name in self.training else {})
 
     def _unseen(self, name: str, lists: Lists) -> Lists:
         """Return the lists as models rank here: without the items that users had before the test."""

@@ -13,6 +13,7 @@ from recsys.display.number_words import interval_text, plural
 from recsys.display.words import format_p
 from recsys.errors import Phrase, worded
 from recsys.records.arrays import Ids
+from recsys.report.costs import UNITS, costs
 from recsys.report.report_data import ReportData
 from recsys.report.section_numbers import (
     ahead_in_group,
@@ -32,6 +33,8 @@ _FRACTIONS = {
     1 / 5: "a fifth of", 1 / 6: "a sixth of", 1 / 7: "a seventh of", 1 / 8: "an eighth of",
     1 / 9: "a ninth of", 1 / 10: "a tenth of",
 }  # fmt: skip
+# Costs are compared with those of models that are nearly as good, and times vary from run to run.
+_NEARLY_AS_GOOD, _SAME_COST = 0.9, 2 / 3
 _MIN_GROUP, _MOST_GROUPS_NAMED, _NEAR_BORDER = 20, 3, 0.01
 
 
@@ -261,20 +264,25 @@ def price(data: ReportData) -> list[Price]:
     prices = []
     for label, values in _other_merits(data).items():
         shown = _short(values[data.best])
-        leader = _leader(data, label, {n: values[n] for n in _near_the_best(data) if n in values})
+        near = _near_the_best(data, _NEARLY_AS_GOOD if label in UNITS else 0.5)
+        leader = _leader(data, label, {n: values[n] for n in near if n in values})
         if shown == _short(values[leader]):
             continue
-        unit = " bits" if label in data.requests and "in bits" in data.requests[label].metric.meaning else ""
+        unit = f" {UNITS[label]}" if label in UNITS else ""
+        if label in data.requests and "in bits" in data.requests[label].metric.meaning:
+            unit = " bits"
         less, more = sorted((values[leader], values[data.best]))
         ratio = less / more if less >= 0 else 0.0
+        if label in UNITS and ratio > _SAME_COST:
+            continue
         words = _in_words(ratio, is_more=_is_lower(data, label)) if less > 0 else "against"
         says = f"{label} {shown}{unit}, {words} {_of(leader)} {_short(values[leader])}{unit}"
         prices.append(Price(ratio, label, leader, says))
-    return sorted(prices, key=lambda one: one.ratio)
+    return sorted(prices, key=lambda one: (one.label in UNITS, one.ratio))
 
 
 def _is_lower(data: ReportData, label: str) -> bool:
-    return label in data.requests and data.lower_is_better(label)
+    return label in UNITS or (label in data.requests and data.lower_is_better(label))
 
 
 def _leader(data: ReportData, label: str, values: Mapping[str, float]) -> str:
@@ -296,6 +304,7 @@ def _other_merits(data: ReportData) -> dict[str, dict[str, float]]:
         if data.is_beyond_accuracy(name) and data.requests[name].metric.better != "zero":
             facts.setdefault(name, {n: data.value(n, name) for n in data.names})
     facts.pop(data.metric, None)
+    facts |= costs(data)
     near, merits = set(_near_the_best(data)), {}
     for label, values in facts.items():
         known = {name: value for name, value in values.items() if math.isfinite(value)}
@@ -304,20 +313,21 @@ def _other_merits(data: ReportData) -> dict[str, dict[str, float]]:
     return merits
 
 
-def _near_the_best(data: ReportData) -> list[str]:
-    """Return the models with at least half of the best headline value.
+def _near_the_best(data: ReportData, share: float = 0.5) -> list[str]:
+    """Return the models with at least this share of the best headline value.
 
     Return all of them where that says nothing.
     """
     top = data.value(data.best, data.metric)
     is_share = data.requests[data.metric].metric.better == "higher" and top > 0
-    near = [n for n in data.names if not is_share or data.value(n, data.metric) >= top / 2]
+    near = [n for n in data.names if not is_share or data.value(n, data.metric) >= share * top]
     return near if len(near) > 1 else data.names
 
 
 def _costs_nothing(data: ReportData) -> list[str]:
     """That nothing is given up against the models near the best, and which of the others is ahead."""
     merits, further = _other_merits(data), dict[str, list[str]]()
+    merits = {label: values for label, values in merits.items() if label not in UNITS}
     for label, values in merits.items():
         leader = _leader(data, label, values)
         if _short(values[leader]) != _short(values[data.best]):

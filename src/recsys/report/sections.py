@@ -22,6 +22,7 @@ from recsys.records.arrays import Ids, count_entries
 from recsys.records.registry import Registry
 from recsys.report import charts, example_users, section_numbers
 from recsys.report.charts import Chart
+from recsys.report.costs import costs_table
 from recsys.report.decision import correction_words
 from recsys.report.html_tables import HtmlTable, html_table, table_by_model, table_of_rows
 from recsys.report.methods import methods_paragraph
@@ -129,7 +130,7 @@ def _summary(data: ReportData) -> Section:
     first, rest = overview(data)
     lead = "Best first, with 95% intervals. Bars are shares of the largest value of their column."
     if data.comparison is None:
-        return Section(lead, [first], more_tables=rest)
+        return Section(lead, [first, *costs_table(data)], more_tables=rest)
     correction = correction_words(data)
     lead += f" ▲ better and ▼ worse: a clear difference, {correction}; ≈ none is clear."
     family = data.comparison.family
@@ -138,7 +139,8 @@ def _summary(data: ReportData) -> Section:
     if beyond and len(beyond) < len(data.metrics):
         listed = f"what the lists are like ({', '.join(beyond)}), beyond accuracy: higher is not better."
         notes.insert(0, f"Right of the rule: {listed}")
-    return Section(lead, [ranking(data), first], notes=notes, selection=selection(data), more_tables=rest)
+    tables = [ranking(data), first, *costs_table(data)]
+    return Section(lead, tables, notes=notes, selection=selection(data), more_tables=rest)
 
 
 @section("differences", "Differences", order=20, needs="a second model to compare with")

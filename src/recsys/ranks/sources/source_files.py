@@ -102,22 +102,8 @@ def write_model_file(
 
 def save_source(path: str | os.PathLike[str], source: Any, about: Mapping[str, Any] | None = None) -> Path:
     """Write factors, a matrix of scores, weights with their histories, or a seed; see `write_model_file`."""
-    facts: dict[str, Any] = {}
-    if isinstance(source, Factors):
-        kind, arrays = "factors", {"users": source.users, "items": source.items}
-        if source.item_bias is not None:
-            arrays["item_bias"] = source.item_bias
-    elif isinstance(source, HistoryScores):
-        kind, arrays = "history", _sparse_arrays("history", source.history)
-        if hasattr(source.weights, "tocsr"):
-            arrays |= _sparse_arrays("weights", source.weights)
-        else:
-            arrays["weights"] = source.weights
-    elif isinstance(source, RandomScores):
-        kind, arrays, facts = "random", {}, {"seed": source.seed}
-    elif isinstance(source, Scores) and source.matrix is not None:
-        kind, arrays = "scores", {"scores": source.matrix}
-    else:
+    kind, arrays = arrays_of(source)
+    if not kind:
         problem = f"a {type(source).__name__} is not a model that can be kept in a file"
         if isinstance(source, Scores):
             problem = "a function of scores cannot be kept in a file"
@@ -125,6 +111,7 @@ def save_source(path: str | os.PathLike[str], source: Any, about: Mapping[str, A
             f"{problem}.",
             hint="Save recsys.Factors(U, V), recsys.Scores(matrix) or a network of recsys.models.",
         )
+    facts: dict[str, Any] = {"seed": source.seed} if kind == "random" else {}
     # A seed has no rows but its ids: these are written even where they are row numbers.
     ids = {
         rows.what: rows.ids.values[rows.rank] if not rows.numbered or kind == "random" else None
@@ -133,6 +120,22 @@ def save_source(path: str | os.PathLike[str], source: Any, about: Mapping[str, A
     if source.user_rows.others is not None:
         facts["others"] = source.user_rows.others
     return write_model_file(path, kind, arrays, ids=ids, about=about, **facts)
+
+
+def arrays_of(source: Any) -> tuple[str, dict[str, Array]]:
+    """Return the kind of a source and the arrays that it scores with; "" if a file cannot hold it."""
+    if isinstance(source, Factors):
+        bias = {} if source.item_bias is None else {"item_bias": source.item_bias}
+        return "factors", {"users": source.users, "items": source.items} | bias
+    if isinstance(source, HistoryScores):
+        is_sparse = hasattr(source.weights, "tocsr")
+        weights = _sparse_arrays("weights", source.weights) if is_sparse else {"weights": source.weights}
+        return "history", _sparse_arrays("history", source.history) | weights
+    if isinstance(source, RandomScores):
+        return "random", {}
+    if isinstance(source, Scores) and source.matrix is not None:
+        return "scores", {"scores": source.matrix}
+    return "", {}
 
 
 def load_model(
