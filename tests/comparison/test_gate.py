@@ -203,6 +203,8 @@ def test_bad_input():
     other = recsys.evaluate({1: [1]}, {1: {1}}, ["hit@1"], conventions="trec_eval")
     with pytest.raises(ConventionError):
         recsys.gate(other, old_model(), {"hit@1": "1%"})
+    with pytest.raises(InputError, match="'the old result' is list, and results are compared"):
+        recsys.gate(old_model(), [old_model()], {"hit@1": "1%"})
     with pytest.raises(InputError, match="recall@7"):
         recsys.gate(same_model(), old_model(), {"recall@7": "1%"})
     shown = recsys.evaluate({1: [1]}, {1: {1}}, ["coverage@1"])

@@ -140,7 +140,7 @@ def compare_tables(
                     f"({len(aligned.ids):,}).",
                     hint="Wins and losses are counted on the same cases: pass tables with the same ids.",
                 )
-        adjustment = _build_adjustment(settings, aligned.users)
+        adjustment = _build_adjustment(settings, aligned.users) if settings.adjusts else None
         pairs_found = PairsInMemory(aligned, counted_on)
         return _compare(
             pairs_found, families, jackknives, ranges or {}, runs=runs, layout=layout, adjustment=adjustment
@@ -430,10 +430,8 @@ def _align_runs(runs: Runs, layout: str, metrics: Sequence[str]) -> Aligned:
     return align({name: merge_runs(tables, layout, metrics) for name, tables in runs.items()}, metrics)
 
 
-def _build_adjustment(options: Options, users: Array) -> Adjustment | None:
-    """The adjustment the options ask for, looked up for these users; None if they ask for none."""
-    if not options.adjusts:
-        return None
+def _build_adjustment(options: Options, users: Array) -> Adjustment:
+    """The adjustment the options ask for, looked up for these users."""
     covariates, strata = Covariates((), np.empty((len(users), 0)), None, ()), None
     if options.covariates is not None:
         covariates = lookup_covariates(options.covariates, options.covariate_means, users)
