@@ -539,23 +539,6 @@ def test_huge_lines_do_not_hang(put, content):
     assert time.process_time() - start < 10
 
 
-CELLS = st.text(alphabet=st.sampled_from("ab01_é\u2028 .#'NaN"), min_size=1, max_size=4)
-
-
-@given(rows=st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=8), end=st.sampled_from(["\n", "\r\n"]))
-def test_arrow_and_csv_split_alike(tmp_path_factory, rows, end):
-    path = tmp_path_factory.mktemp("split") / "a.csv"
-    path.write_bytes(end.join(["user,item", *(",".join(row) for row in rows), ""]).encode())
-    fast = lists_of(read_file(path))
-    pyarrow, sys.modules["pyarrow"] = sys.modules.get("pyarrow"), None
-    try:
-        slow = lists_of(read_file(path))
-    finally:
-        sys.modules["pyarrow"] = pyarrow
-    assert fast == slow
-    assert {(u, i) for u, items in fast.items() for i in items} == set(rows)
-
-
 @given(
     st.binary(max_size=60),
     st.sampled_from(["a.csv", "a.run", "a.json", "a.jsonl", "a.inter", "a.parquet", "a"]),

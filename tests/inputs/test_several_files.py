@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import recsys
 from recsys import Factors
 from recsys.errors import FileError, IdTypeError, InputError, UnknownNameError
-from recsys.inputs.files import read_file, text
+from recsys.inputs.files import read_file, split_text
 from recsys.inputs.files.reader import read_table, write_table
 from recsys.inputs.ids import encode_ints, range_limit
 from recsys.records.arrays import MAX_IDS, Ids
@@ -141,7 +141,7 @@ def test_columns_of_text_are_packed_by_arrow_where_it_is_installed(tmp_path, mon
     folder = cut(tmp_path / "parts", "csv", 3, 5)
     write(folder / "part-3.csv.gz", ROWS[:0])
     if arrow:
-        monkeypatch.setattr(text, "_ARROW_BYTES", 60)  # less than one of the files, more than another
+        monkeypatch.setattr(split_text, "_ARROW_BYTES", 60)  # less than one of the files, more than another
     else:
         monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert_same(read_file(folder), expected)

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from recsys.errors import FileError, Phrase
 from recsys.inputs.containers import numbers_to_array
 from recsys.inputs.files.formats import FileContent, Format, ReadOptions, add_format, check_same_columns
-from recsys.inputs.files.text import TextTable, decode, first_lines, locate_errors, typed_table
+from recsys.inputs.files.split_text import TextColumn, decode
+from recsys.inputs.files.text import first_lines, locate_errors, typed_table
 from recsys.inputs.frames import find_columns, first_repeated
 from recsys.records.arrays import Interactions, Lists
 
@@ -50,26 +51,34 @@ def _read(source: FileContent, options: ReadOptions, *, lines: bool) -> Lists | 
 
 def _read_whole(source: FileContent, options: ReadOptions, *, lines: bool) -> tuple[Any, dict[str, str]]:
     """Return rows of JSON objects as a table with every column."""
-    name, rows = source.name, _parse(source, options, lines=lines)
+    rows = _parse(source, options, lines=lines)
     if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
         raise FileError(
-            f"{name} is not a table.", hint="A table in JSON is a list of objects, or one per line."
+            f"{source.name} is not a table.", hint="A table in JSON is a list of objects, or one per line."
         )
+    return typed_table(_Records(source.name, rows), _check_same_keys(rows, source.name), options)
 
-    def cell(value: Any) -> str:
+
+class _Records(NamedTuple):
+    """Rows of JSON as a table of text."""
+
+    name: str
+    records: list[dict[str, Any]]
+
+    def columns(self, names: Sequence[str]) -> list[TextColumn]:
+        """Return the values of some keys as text."""
+        return [TextColumn([self._cell(record[name]) for record in self.records]) for name in names]
+
+    def line(self, row: int) -> str:
+        """Return the place of a row, for errors."""
+        return f"line {row + 1}"
+
+    def _cell(self, value: Any) -> str:
         if isinstance(value, list | dict):
             raise FileError(
-                f"{name}: {value!r} is not a cell of a table.", hint="Give every row plain values."
+                f"{self.name}: {value!r} is not a cell of a table.", hint="Give every row plain values."
             )
         return "" if value is None else str(value)
-
-    def pick(names: Sequence[str]) -> list[Any]:
-        return [[cell(row[key]) for row in rows] for key in names]
-
-    def all_rows() -> Iterator[tuple[int, list[str]]]:
-        return ((i, [*map(cell, row.values())]) for i, row in enumerate(rows, 1))
-
-    return typed_table(TextTable(name, _check_same_keys(rows, name), pick, all_rows), options)
 
 
 def _parse(source: FileContent, options: ReadOptions, *, lines: bool) -> Any:

@@ -20,7 +20,7 @@ import numpy as np
 from recsys.errors import FileError, InputError
 from recsys.inputs.files.atomic_write import write_text
 from recsys.inputs.files.formats import open_file
-from recsys.inputs.files.text import decode
+from recsys.inputs.files.split_text import decode
 from recsys.inputs.frames import ROLES
 from recsys.records.arrays import Array, Int
 

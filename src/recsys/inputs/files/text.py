@@ -1,8 +1,7 @@
 """Text files: comma- and tab-separated tables, `.inter`, ratings without a header, TREC runs and judgements.
 
-Lines become columns of text: Arrow splits large files without quotes, because it is fast; the standard csv
-module splits all others, and finds the line of an error. Then only scores, ranks, grades and times become
-numbers; ids stay text by default, so leading zeros and ids spelled NA or null are kept.
+Of their columns (`split_text`) only scores, ranks, grades and times become numbers; ids stay text by default,
+so leading zeros and ids spelled NA or null are kept.
 """
 
 from __future__ import annotations
@@ -11,18 +10,27 @@ import codecs
 import csv
 import io
 import re
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from recsys.errors import ColumnError, FileError, InputError, Phrase, RecsysWarning, hush
+from recsys.errors import ColumnError, FileError, InputError, RecsysWarning, hush
 from recsys.inputs.files.formats import FileContent, Format, ReadOptions, add_format, check_same_columns
+from recsys.inputs.files.split_text import (
+    TextColumn,
+    TextFiles,
+    TextRows,
+    TextTable,
+    decode,
+    find_delimiter,
+    is_number,
+    read_text,
+    split_rows,
+)
 from recsys.inputs.frames import (
     column_notes,
     detect_columns,
@@ -33,334 +41,17 @@ from recsys.inputs.frames import (
 )
 from recsys.inputs.ids import IdKind, convert_ids, encode_strings
 from recsys.inputs.rows import WHOLE_NUMBER, Rows, to_interactions, to_lists
-from recsys.records.arrays import Array, Codes, Float, Ids, Interactions, Lists
+from recsys.records.arrays import Codes, Float, Ids, Interactions, Lists
 
 _RECBOLE_NAMES = {
     "user": "user_id", "item": "item_id", "score": "score", "grade": "rating", "time": "timestamp",
 }  # fmt: skip
-RATING_COLUMNS = ("user_id", "item_id", "rating", "timestamp")
 _ID_ROLES, _NUMBER_ROLES = ("case", "user", "item"), ("score", "rank", "grade")
 _EXACT_NUMBERS = 2.0**53  # whole numbers below it are exact in float64
 
-_DELIMITERS = (",", "\t", ";", "|")
-_DOUBLE_COLON = b"\x1f"  # replaces the "::" of MovieLens, which the csv modules cannot split
-_BOMS = {codecs.BOM_UTF8: "", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
-_BLANKS = bytes.maketrans(b"\t\r\x0b\x0c", b"    ")
-
-# For fewer bytes the csv module takes less time than importing Arrow, or calling it once it is there.
-_ARROW_BYTES, _ARROW_CALL_BYTES = 1 << 20, 1 << 14
-_CSV_ROWS = 1 << 16  # split by the csv module at a time
 _BLOCK_BYTES = 1 << 23  # of text, read at a time where the whole may not fit into memory
 _FIRST_LINE = re.compile(rb"(?:\xef\xbb\xbf)?[\r\n]*[^\r\n]*(?:\r\n|\r|\n)?")
 _ROWS_LOOKED_AT = 1000  # to tell what a column without a role holds
-
-
-NumberedRows = Iterator[tuple[int, list[str]]]
-
-
-@dataclass(frozen=True)
-class TextTable:
-    """Named columns of text; `pick` reads some of them, `line` finds the line of a row.
-
-    A column is a list of cells, or of a large file a chunked array of Arrow.
-
-    `parts` opens the tables of its files one after the other, if there are several.
-    """
-
-    name: str
-    names: list[str]
-    pick: Callable[[Sequence[str]], list[Any]]
-    rows: Callable[[], NumberedRows]
-    notes: dict[str, int] = field(default_factory=dict)
-    parts: Callable[[], Iterator[TextTable]] | None = None
-
-    def line(self, row: int) -> str:
-        """Return the line of a row, from 1, for errors. The file is split again: for error messages only."""
-        for table in (self,) if self.parts is None else self.parts():
-            for line, _ in table.rows():
-                if row == 0:
-                    return f"line {line}" if table is self else f"line {line} of {table.name}"
-                row -= 1
-        return "line 0"
-
-
-def read_text(source: FileContent, split: Callable[[bytes, str], TextTable], encoding: str) -> TextTable:
-    """Return the table of a text file, or of several, one below the other, of which one is held at a time."""
-
-    def split_part(part: FileContent) -> TextTable:
-        return split(decode(part.data, part.name, encoding), part.name)
-
-    def tables() -> Iterator[TextTable]:
-        for part in source.parts:
-            table = split_part(replace(part))  # a copy: the bytes that it has read go with it
-            check_same_columns(source.parts[0], names, table.name, table.names)
-            yield table
-
-    def pick(selected: Sequence[str]) -> list[Any]:
-        arrow = _import_arrow(sum(part.path.stat().st_size for part in source.parts if part.path is not None))
-        columns: list[list[Any]] = [[] for _ in selected]
-        for table in tables():
-            for column, cells in zip(columns, table.pick(selected), strict=True):
-                column.extend(_pieces(cells, arrow))
-            for note, count in table.notes.items():
-                notes[note] = notes.get(note, 0) + count
-        return columns if arrow is None else [arrow.chunked_array(c, arrow.string()) for c in columns]
-
-    def rows() -> NumberedRows:
-        for table in tables():
-            order = [table.names.index(name) for name in names]
-            yield from ((line, [cells[at] for at in order]) for line, cells in table.rows())
-
-    if not source.parts:
-        return split_part(source)
-    names, notes = split_part(replace(source.parts[0])).names, dict[str, int]()
-    return TextTable(source.name, names, pick, rows, notes, tables)
-
-
-def _pieces(column: Any, arrow: Any) -> list[Any]:
-    """Return a column of one file as arrays of Arrow; without Arrow as its cells."""
-    if arrow is None:
-        return _cells(column)
-    return [arrow.array(column, arrow.string())] if isinstance(column, list) else list(column.chunks)
-
-
-def _cells(column: Any) -> list[str]:
-    """Return a column as a list."""
-    cells: list[str] = column if isinstance(column, list) else column.to_pylist()
-    return cells
-
-
-def decode(data: bytes, name: str, encoding: str, before: int = 0) -> bytes:
-    """Return the data as UTF-8 without a byte-order mark, or raise an error that names the first wrong byte.
-
-    So many bytes of the file come `before` the data.
-    """
-    for mark, encoding_name in _BOMS.items():
-        if data.startswith(mark) and encoding_name and encoding == "utf-8":
-            raise FileError(
-                f"{name} is {encoding_name}.",
-                hint=Phrase("Pass {read_file.encoding=}.", encoding=encoding_name),
-            )
-    start = 3 if data.startswith(codecs.BOM_UTF8) else 0
-    body = data[start:] if start else data
-    if encoding == "utf-8" and body.isascii() and b"\x00" not in body:
-        return body
-    try:
-        text = body.decode(encoding)
-    except UnicodeDecodeError as error:
-        line = body.count(b"\n", 0, error.start) + 1
-        raise FileError(
-            f"{name}, line {line}: byte {before + error.start + start} (0x{body[error.start]:02x}) is not "
-            f"{encoding}.",
-            hint=Phrase("Say how the file is written, for example {read_file.encoding='latin-1'}."),
-        ) from error
-    except (LookupError, TypeError, ValueError) as error:  # its name may be anything
-        raise FileError(f"there is no encoding {encoding!r}.", hint="Pass a name such as 'utf-8'.") from error
-    if "\x00" in text:
-        raise FileError(
-            f"{name} holds a NUL character (at {before + text.index(chr(0))}), so it is not text.",
-            hint="If it is a table of another kind, name its format.",
-        )
-    return body if encoding == "utf-8" else text.encode()
-
-
-def split_table(
-    data: bytes, name: str, form: str, header: Sequence[str] | None = None, *, skip_first: bool = False
-) -> TextTable:
-    """Return a table with a header line (csv, tsv, inter), or one whose columns `header` names (ratings).
-
-    `skip_first`: the first line shows how the others are split, and does not count as a row.
-    """
-    if header is not None:
-        data = data.replace(b"::", _DOUBLE_COLON) if b"::" in data[: data.find(b"\n") + 1 or None] else data
-    quoted = form != "inter" and header is None and b'"' in data
-    head = data.lstrip(b"\r\n") if data[:1] in b"\r\n" else data
-    first = re.match(rb"[^\r\n]*", head)
-    end = first.end() if first else 0
-    delimiter = _delimiter(head[:end].decode(), form, len(header or ()))
-    skipped = 1 if header is None or skip_first else 0
-    quotes_in_header_only = head.count(b'"', 0, end) % 2 == 0 and head.find(b'"', end) < 0
-
-    def rows() -> NumberedRows:
-        return _check_widths(_csv_reader(data, delimiter, quoted=quoted), name)
-
-    first_row = next(rows(), None)
-    if first_row is None:
-        raise FileError(f"{name} is empty.", hint="Check what wrote it.")
-    names = [cell.strip() for cell in first_row[1]] if header is None else list(header[: len(first_row[1])])
-    line, width = first_row[0], len(first_row[1])
-    if header is not None and not len(header) - 1 <= width <= len(header):  # the time may be missing
-        raise FileError(
-            f"{name}, line {line}: {width} columns, expected {len(header)}: {', '.join(header)}.",
-            hint="Name another format, or give the table a header.",
-        )
-
-    def body() -> NumberedRows:
-        return islice(rows(), skipped, None)
-
-    def pick(selected: Sequence[str]) -> list[Any]:
-        places = {name: place for place, name in reversed([*enumerate(names)])}  # of equal names the first
-        at = [places[name] for name in selected]
-        columns = None
-        if not quoted or quotes_in_header_only:
-            body_bytes = memoryview(head)[end if skipped else 0 :]  # as large as the file: not copied
-            columns = _columns_by_arrow(body_bytes, delimiter, len(names), at)
-        if columns is None:
-            unchecked = islice(filter(None, _csv_reader(data, delimiter, quoted=quoted)), skipped, None)
-            columns = _columns_by_row(unchecked, body, len(names), at, len(data))
-        return columns
-
-    return TextTable(name, names, pick, body)
-
-
-def split_trec(data: bytes, name: str, kind: str) -> TextTable:
-    """Return a TREC run (lists) or judgements (truth): columns between blanks, # starts a comment line."""
-    run = ["user", "Q0", "item", "rank", "score", "tag"], "a run"
-    judgements = ["user", "0", "item", "grade"], "judgements (qrels)"
-    (names, own), (other_names, other) = (run, judgements) if kind == "lists" else (judgements, run)
-    # One blank between cells, none at line ends, no comments.
-    clean, n_comments = data.translate(_BLANKS), 0
-    while b"  " in clean:
-        clean = clean.replace(b"  ", b" ")
-    clean = clean.replace(b" \n", b"\n").replace(b"\n ", b"\n").strip(b" \n")
-    if clean.startswith(b"#") or b"\n#" in clean:
-        clean, n_comments = re.subn(rb"(?m)^#[^\n]*\n?", b"", clean)
-
-    def rows() -> NumberedRows:
-        for number, line in enumerate(data.split(b"\n"), 1):
-            cells = line.split()
-            if not cells or cells[0].startswith(b"#"):
-                continue
-            if len(cells) != len(names):
-                guess = (
-                    f" It looks like {other} where {own} belongs." if len(cells) == len(other_names) else ""
-                )
-                problem = f"{len(cells)} columns, expected {len(names)}: {_shorten(line)}.{guess}"
-                raise FileError(
-                    f"{name}, line {number}: {problem}",
-                    hint=f"The columns are {' '.join(names)}. Fix the line, or name another format.",
-                )
-            yield number, [cell.decode() for cell in cells]
-
-    def pick(selected: Sequence[str]) -> list[Any]:
-        at = [names.index(w) for w in selected]
-        columns = _columns_by_arrow(clean, " ", len(names), at)
-        if columns is None:
-            unchecked = filter(None, _csv_reader(clean, " ", quoted=False))
-            columns = _columns_by_row(unchecked, rows, len(names), at, len(clean))
-        return columns
-
-    return TextTable(name, names, pick, rows, {"comments": n_comments} if n_comments else {})
-
-
-def _delimiter(header: str, form: str, width: int = 0) -> str:
-    """Return the separator of the cells, by format or header; `width`: the number of cells needed."""
-    fits = [mark for mark in (_DOUBLE_COLON.decode(), *_DELIMITERS) if header.count(mark) + 1 == width > 1]
-    if fits or _DOUBLE_COLON.decode() in header:
-        return fits[0] if fits else _DOUBLE_COLON.decode()
-    usual = "," if form == "csv" else "\t"
-    if usual in header or form == "inter":
-        return usual
-    return next((d for d in _DELIMITERS if d in header), usual)
-
-
-def _csv_reader(data: bytes, delimiter: str, *, quoted: bool) -> Any:
-    text = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", newline="")
-    if quoted:
-        return csv.reader(text, delimiter=delimiter, strict=True)
-    return csv.reader(text, delimiter=delimiter, quoting=csv.QUOTE_NONE, strict=True)
-
-
-def _check_widths(reader: Any, name: str) -> NumberedRows:
-    """Return rows with their line numbers; raise an error that names the first row of another length."""
-    width, last = 0, 0
-    try:
-        for row in reader:
-            start, last = last + 1, reader.line_num
-            if not row:
-                continue
-            width = width or len(row)
-            if len(row) != width:
-                raise FileError(
-                    f"{name}, line {start}: {len(row)} columns, expected {width}: {_shorten(','.join(row))}.",
-                    hint="The line may be cut off, or hold a separator that should be quoted.",
-                )
-            yield start, row
-    except csv.Error as error:
-        raise FileError(f"{name}, line {last + 1}: {error}.", hint="Check the quotes there.") from error
-
-
-def _columns_by_row(
-    rows: Iterator[list[str]], checked: Callable[[], NumberedRows], width: int, at: list[int], size: int
-) -> list[Any]:
-    """Columns of rows of text, of `size` bytes in all; where a row is wrong, `checked` raises its error.
-
-    Rows of Python strings take many times the memory of their text, so Arrow packs each block of rows.
-    """
-    arrow = _import_arrow(size)
-    columns: list[list[Any]] = [[] for _ in at]
-    try:
-        while block := list(islice(rows, _CSV_ROWS)):
-            if set(map(len, block)) != {width}:
-                raise csv.Error  # noqa: TRY301 - as where the reader finds a fault
-            for column, i in zip(columns, at, strict=True):
-                column.extend(_pieces([row[i] for row in block], arrow))
-    except csv.Error:
-        return _columns_by_row((cells for _, cells in checked()), checked, width, at, size)
-    return columns if arrow is None else [arrow.chunked_array(c, arrow.string()) for c in columns]
-
-
-def _import_arrow(size: int) -> Any:
-    """Return the module pyarrow; None for a small file, or if it is not installed."""
-    imported = sys.modules.get("pyarrow") is not None
-    if size < (min(_ARROW_BYTES, _ARROW_CALL_BYTES) if imported else _ARROW_BYTES):
-        return None
-    try:
-        import pyarrow as pa
-    except ImportError:
-        return None
-    return pa
-
-
-def _columns_by_arrow(
-    body: bytes | memoryview, delimiter: str, width: int, at: list[int]
-) -> list[Any] | None:
-    """Columns split by Arrow; None for a small file, or if Arrow is not installed or cannot split it."""
-    pa = _import_arrow(len(body))
-    if pa is None:
-        return None
-    from pyarrow import csv as arrow_csv
-
-    names = [str(i) for i in range(width)]
-    if not re.search(rb"[^\r\n]", body):
-        return [[] for _ in at]
-    try:
-        table = arrow_csv.read_csv(
-            pa.BufferReader(body),
-            read_options=arrow_csv.ReadOptions(column_names=names, use_threads=False),
-            parse_options=arrow_csv.ParseOptions(delimiter=delimiter, quote_char=False),
-            convert_options=arrow_csv.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.string()), include_columns=[str(i) for i in at]
-            ),
-        )
-    except pa.ArrowException:
-        return None
-    return [table.column(str(i)) for i in at]
-
-
-def _shorten(line: str | bytes) -> str:
-    text = line.decode(errors="replace") if isinstance(line, bytes) else line
-    return repr(text[:60] + "…" if len(text) > 60 else text)
-
-
-def _split(
-    form: str, kind: str, data: bytes, name: str, *,
-    header: Sequence[str] | None = None, skip_first: bool = False,
-) -> TextTable:  # fmt: skip
-    if form == "trec":
-        return split_trec(data, name, kind)
-    header = RATING_COLUMNS if form == "ratings" and header is None else header
-    return split_table(data, name, form, header, skip_first=skip_first)
 
 
 def _find_columns(form: str, names: list[str], source: FileContent, options: ReadOptions) -> dict[str, str]:
@@ -375,28 +66,22 @@ def _read_blocks(
     """Read the columns with a role, in Arrow tables of some rows each: ids as text, others as numbers."""
     import pyarrow as pa
 
-    blocks = _blocks_of(form, source)
+    blocks = _blocks_of(form, source, options.kind)
     first = next(blocks)
-    names = first.split(form, options.kind).names
-    column_of = _find_columns(form, names, source, options)
+    column_of = _find_columns(form, first.names, source, options)
 
-    def columns_of(table: TextTable) -> dict[str, Any]:
-        check_same_columns((source.parts or (source,))[0], names, table.name, table.names)
-        with locate_errors(table.name, table.line), hush(RecsysWarning):
-            cells = dict(zip(column_of, table.pick(list(column_of.values())), strict=True))
+    def columns_of(rows: TextRows) -> dict[str, Any]:
+        check_same_columns((source.parts or (source,))[0], first.names, rows.name, rows.names)
+        with locate_errors(rows.name, rows.line), hush(RecsysWarning):
+            cells = dict(zip(column_of, rows.columns(list(column_of.values())), strict=True))
             cells.pop("time", None)
-            numbers = _parse_cells(cells, options, table, {})[0] if len(cells["item"]) else {}
-        texts = {role: pa.chunked_array(_pieces(cell, pa), pa.string()) for role, cell in cells.items()}
+            numbers = _parse_cells(cells, options, rows, {})[0] if len(cells["item"]) else {}
+        texts = {role: column.packed() for role, column in cells.items()}
         return texts | {role: pa.array(values) for role, values in numbers.items()}
 
     def tables() -> Iterator[Any]:
         n_rows = 0
-        for block in chain([first], blocks):
-            try:
-                columns = columns_of(block.split(form, options.kind))
-            except InputError:
-                columns_of(block.split(form, options.kind, in_place=True))  # which names the right line
-                raise
+        for columns in map(columns_of, chain([first], blocks)):
             if len(columns["item"]):
                 yield pa.table({column_of[role]: values for role, values in columns.items()})
             n_rows += len(columns["item"])
@@ -406,23 +91,7 @@ def _read_blocks(
     return column_of, tables()
 
 
-class _TextBlock(NamedTuple):
-    """Some rows of a file: its first line, their bytes, and how many lines and bytes come before."""
-
-    file: FileContent
-    first: bytes
-    data: bytes
-    lines: int
-    before: int
-
-    def split(self, form: str, kind: str, *, in_place: bool = False) -> TextTable:
-        """Return the rows below the first line; `in_place`, below as many lines as in the file."""
-        above = self.first + b"\n" * (in_place * (self.lines - _n_lines(self.first, form)))
-        data = decode(above + self.data, self.file.name, "utf-8", self.before - len(above))
-        return _split(form, kind, data, self.file.name, skip_first=bool(self.first))
-
-
-def _blocks_of(form: str, source: FileContent) -> Iterator[_TextBlock]:
+def _blocks_of(form: str, source: FileContent, kind: str) -> Iterator[TextRows]:
     """Yield the files in blocks of whole rows."""
     for file in source.parts or (source,):
         first, rest, lines, before = b"", b"", 0, 0
@@ -431,7 +100,9 @@ def _blocks_of(form: str, source: FileContent) -> Iterator[_TextBlock]:
             line = first or _FIRST_LINE.match(rest)[0]  # type: ignore[index]
             end = _end_of_rows(rest, form, line) if chunk else len(rest)
             if end:
-                yield _TextBlock(file, first, rest[:end], lines, before)
+                above = lines - _n_lines(first, form)  # the first line is split again with every block
+                data = decode(first + rest[:end], file.name, "utf-8", before - len(first), above)
+                yield split_rows(data, file.name, form, kind, below_first=bool(first), lines=above)
                 lines, before = lines + _n_lines(rest[:end], form), before + end
                 first, rest = b"" if form == "trec" else line, rest[end:]
 
@@ -444,7 +115,7 @@ def _end_of_rows(data: bytes, form: str, first: bytes) -> int:
         if first.count(b'"') % 2:
             return 0
         lines, done = [*io.StringIO(data[:end].decode("latin-1"), newline="")], 0
-        reader = csv.reader(lines, delimiter=_delimiter(first.decode("latin-1"), form), strict=True)
+        reader = csv.reader(lines, delimiter=find_delimiter(first.decode("latin-1"), form), strict=True)
         try:
             for _ in reader:
                 done = reader.line_num
@@ -466,12 +137,12 @@ def _no_rows(name: str) -> FileError:
 
 def _read(form: str, source: FileContent, options: ReadOptions) -> Lists | Interactions:
     """Lists or interactions from the columns that have a role; errors name the line."""
-    table = read_text(source, partial(_split, form, options.kind), options.encoding)
+    table = read_text(source, form, options)
     column_of = _find_columns(form, table.names, source, options)
     with locate_errors(table.name, table.line):
         if options.ranked_by_rows(column_of):
             _refuse_unnamed_score(table, column_of)
-        cells = dict(zip(column_of, table.pick(list(column_of.values())), strict=True))
+        cells = dict(zip(column_of, table.columns(list(column_of.values())), strict=True))
         if len(next(iter(cells.values()))) == 0:
             raise _no_rows(table.name)
         notes: dict[str, Any] = {"read": column_notes(column_of, table.names), **table.notes}
@@ -486,7 +157,7 @@ def _read(form: str, source: FileContent, options: ReadOptions) -> Lists | Inter
 
 
 def _parse_cells(
-    cells: Mapping[str, Any], options: ReadOptions, table: TextTable, notes: dict[str, Any]
+    cells: Mapping[str, TextColumn], options: ReadOptions, table: TextTable, notes: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, tuple[Ids, Codes]]]:
     """Return the columns of numbers and times by role, and the ids with their codes."""
     extra: dict[str, Any] = {
@@ -494,31 +165,30 @@ def _parse_cells(
     }
     if "score" in extra and (options.text or not np.abs(extra["score"]).max() < _EXACT_NUMBERS):
         # Whole numbers that are compared digit by digit.
-        extra["score"] = np.array(_cells(cells["score"]), dtype=object)
+        extra["score"] = np.array(cells["score"].texts(), dtype=object)
     if "time" in cells:
-        extra["time"] = _parse_times(cells["time"])
+        extra["time"] = cells["time"].times()
     ids = {role: column for role, column in cells.items() if role in _ID_ROLES}
     return extra, {
         role: _encode_text(column, role, options.ids, table, notes) for role, column in ids.items()
     }
 
 
-def _refuse_unnamed_score(table: TextTable, column_of: Mapping[str, str]) -> None:
+def _refuse_unnamed_score(table: TextRows | TextFiles, column_of: Mapping[str, str]) -> None:
     """Raise an error if the first rows of an unused column are decimal numbers, as scores are."""
     first_rows = [cells for _, cells in islice(table.rows(), _ROWS_LOOKED_AT)]
     for at, name in enumerate(table.names):
         column = [cells[at] for cells in first_rows]
         whole = all(map(WHOLE_NUMBER.fullmatch, column))
-        if name not in column_of.values() and not whole and all(map(_is_number, column)):
+        if name not in column_of.values() and not whole and TextColumn(column).numbers() is not None:
             raise unnamed_score(name, table.name)
 
 
 def _encode_text(
-    column: Any, role: str, ids: IdKind | None, table: TextTable, notes: dict[str, Any]
+    column: TextColumn, role: str, ids: IdKind | None, table: TextTable, notes: dict[str, Any]
 ) -> tuple[Ids, Codes]:
     """Return ids, of the type asked for, and codes of a column of text; raise an error at an empty cell."""
-    values = np.asarray(column, dtype=object) if isinstance(column, list) else column
-    text_ids, codes = encode_strings(values, table=table.name, column=role)
+    text_ids, codes = encode_strings(column.array, table=table.name, column=role)
     if len(text_ids) and text_ids.values[0] == "":
         row = int(np.argmax(codes == 0))
         raise FileError(
@@ -533,51 +203,16 @@ def _encode_text(
     )
 
 
-def _parse_numbers(column: Any, role: str, table: TextTable) -> Float:
+def _parse_numbers(column: TextColumn, role: str, table: TextTable) -> Float:
     """Return text as numbers, or raise an error that names the first line without a number."""
-    if not isinstance(column, list):
-        import pyarrow as pa
-
-        try:
-            return np.asarray(column.cast(pa.float64()).to_numpy(), dtype=np.float64)
-        except pa.ArrowException:
-            column = _cells(column)
-    # float() also reads 1_000 and digits of other scripts; in a file they are not numbers.
-    texts = "".join(column)
-    if "_" not in texts and texts.isascii():
-        with suppress(ValueError):
-            return np.fromiter(map(float, column), dtype=np.float64, count=len(column))
-    row = next(i for i, text in enumerate(column) if not _is_number(text))
+    numbers = column.numbers()
+    if numbers is not None:
+        return numbers
+    row, text = next((row, text) for row, text in enumerate(column.texts()) if not is_number(text))
     raise FileError(
-        f"{table.name}, {table.line(row)}: the {role} {column[row]!r} is not a number.",
+        f"{table.name}, {table.line(row)}: the {role} {text!r} is not a number.",
         hint=f"Every row needs a {role}; fix the line, or name another column for it.",
     )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return "_" not in text and text.isascii()
-
-
-def _parse_times(column: Any) -> Array:
-    """Whole numbers if all cells are, else the text."""
-    if not isinstance(column, list):
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        # Arrow reads 0x10 as a number, but no time is written so.
-        with suppress(pa.ArrowException):
-            numbers = column.cast(pa.int64()).to_numpy()
-            if not pc.any(pc.match_substring(column, "x", ignore_case=True)).as_py():
-                return np.asarray(numbers)
-    texts = _cells(column)
-    if all(map(WHOLE_NUMBER.fullmatch, texts)):
-        with suppress(OverflowError):
-            return np.fromiter(map(int, texts), dtype=np.int64, count=len(texts))
-    return np.array(texts, dtype=object)
 
 
 @contextmanager
@@ -595,42 +230,37 @@ def locate_errors(name: str, line: Callable[[int], str] | None = None) -> Iterat
 
 def _read_whole(form: str, source: FileContent, options: ReadOptions) -> tuple[Any, dict[str, str]]:
     """Return every column; of TREC files only judgements are tables of interactions."""
-    table = read_text(source, partial(_split, form, "truth", header=options.header), options.encoding)
-    table = replace(table, names=["user", "item", "grade"]) if form == "trec" else table
-    return typed_table(table, options)
+    table = read_text(source, form, options)
+    return typed_table(table, ["user", "item", "grade"] if form == "trec" else table.names, options)
 
 
-def typed_table(table: TextTable, options: ReadOptions) -> tuple[Any, dict[str, str]]:
+def typed_table(table: TextTable, names: list[str], options: ReadOptions) -> tuple[Any, dict[str, str]]:
     """Return a pandas table, and {role: column}: columns with a role are typed, all others stay text.
 
     So a table written again equals the one read.
     """
     import pandas as pd
 
-    repeated = first_repeated(table.names)
+    repeated = first_repeated(names)
     if repeated is not None:
         raise FileError(f"{table.name}: the column {repeated!r} occurs twice.", hint="Rename one of the two.")
-    column_of = detect_columns(table.names, ("user", "item", "grade", "time"), options.columns, table.name)
-    if not table.names:
+    column_of = detect_columns(names, ("user", "item", "grade", "time"), options.columns, table.name)
+    if not names:
         raise FileError(f"{table.name} has no columns.", hint="Check what wrote it.")
-    cells_by_name = dict(zip(table.names, table.pick(table.names), strict=True))
+    cells_by_name = dict(zip(names, table.columns(names), strict=True))
     if len(next(iter(cells_by_name.values()))) == 0:
         raise _no_rows(table.name)
-    roles = {} if options.text else {name: role for role, name in column_of.items()}
-    columns: dict[str, Any] = {}
-    for name, column in cells_by_name.items():
-        role = roles.get(name)
-        if role in ("user", "item"):
-            known, codes = _encode_text(column, role, options.ids, table, {})
-            columns[name] = known.values[codes]
-        elif role == "grade":
-            columns[name] = _parse_numbers(column, role, table)
-        elif role == "time":  # whole or decimal numbers, or the text: dates are parsed where they are needed
-            columns[name] = _parse_times(column)
-            if columns[name].dtype == object and all(map(_is_number, columns[name].tolist())):
-                columns[name] = columns[name].astype(np.float64)
-        else:
-            columns[name] = np.array(_cells(column), dtype=object)
+    cells = {} if options.text else {role: cells_by_name[name] for role, name in column_of.items()}
+    numbers, coded = _parse_cells(cells, options, table, {})
+    typed = numbers | {role: ids.values[codes] for role, (ids, codes) in coded.items()}
+    if "time" in typed and typed["time"].dtype == object:  # dates are parsed where they are needed
+        decimals = cells["time"].numbers()
+        typed["time"] = typed["time"] if decimals is None else decimals
+    values = {column_of[role]: column for role, column in typed.items()}
+    columns = {
+        name: values[name] if name in values else np.array(column.texts(), dtype=object)
+        for name, column in cells_by_name.items()
+    }
     return pd.DataFrame(columns), column_of
 
 
@@ -666,7 +296,7 @@ def _recbole_name(column: str, role: str | None, cells: list[Any]) -> str:
     if ":" in column:
         return column
     is_id = role in ("user", "item")
-    kind = "float" if not is_id and all(_is_number(str(cell)) for cell in cells) else "token"
+    kind = "float" if not is_id and all(is_number(str(cell)) for cell in cells) else "token"
     return f"{_RECBOLE_NAMES[role] if role else column}:{kind}"
 
 
@@ -705,7 +335,7 @@ def _write_trec(frame: Any, name: str) -> bytes:
 def _judgement_lines(columns: dict[str, list[Any]], name: str) -> Iterator[str]:
     users, items = columns["user"], columns["item"]
     for user, item, grade in zip(users, items, columns.get("grade", [1] * len(users)), strict=True):
-        if not _is_number(str(grade)) or not float(grade).is_integer():
+        if not is_number(str(grade)) or not float(grade).is_integer():
             raise FileError(
                 f"the grade {grade!r} of item {item!r} cannot be written to {name}: judgements of TREC are "
                 "whole numbers.",
@@ -745,7 +375,7 @@ def _run_lines(columns: dict[str, list[Any]], name: str) -> Iterator[str]:
 
 def _finite_cells(cells: list[Any], role: str, name: str) -> list[float]:
     for cell in cells:
-        if not _is_number(str(cell)) or not np.isfinite(float(cell)):
+        if not is_number(str(cell)) or not np.isfinite(float(cell)):
             raise FileError(
                 f"the {role} {cell!r} cannot be written to {name}.", hint=f"Every {role} is a number."
             )

@@ -20,7 +20,7 @@ import numpy as np
 from recsys.errors import ColumnError, FileError, MissingFileError, UnknownNameError
 from recsys.inputs.files.formats import UNPACKED_RATIO, FileContent, is_glob, is_unpacked_too_large
 from recsys.inputs.files.reader import detect_format, read_table
-from recsys.inputs.files.text import RATING_COLUMNS
+from recsys.inputs.files.split_text import RATING_COLUMNS
 from recsys.inputs.ids import IdKind
 
 # The MD5 sums that GroupLens publishes with its archives.
