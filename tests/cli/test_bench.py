@@ -20,6 +20,7 @@ from recsys.cli.app import cli
 from recsys.cli.error_messages import as_option
 from recsys.display.text_tables import fitted
 from recsys.errors import (
+    ColumnError,
     FileError,
     InputError,
     ManifestError,
@@ -84,6 +85,77 @@ def test_the_decision_is_bold_and_the_verdicts_have_their_colours(result):
     (against,) = (name for name in result.to_frame() if name.startswith("against"))
     assert '<b style="color:#d64545">worse</b> -' in result._repr_html_()
     assert result.to_frame()[against].iloc[-1].startswith("worse -")
+
+
+# Kinds of events
+
+
+def shop(seed=0):
+    """Views, carts and purchases: of every fourth pair the view is followed by a purchase."""
+    frame = events(seed=seed).rename(columns={"timestamp": "time"}).assign(event="view")
+    later = frame.iloc[::4].assign(event="purchase", time=lambda rows: rows["time"] + 0.5)
+    carts = frame.iloc[1::4].assign(event="cart", time=lambda rows: rows["time"] + 0.25)
+    return pd.concat([frame, later, carts], ignore_index=True)
+
+
+def test_only_the_kinds_that_are_named_are_relevant_and_the_strongest_event_counts():
+    data = shop()
+    plan = make_plan(data, relevant={"event": "purchase"})
+    assert len(plan.table) == len(events())
+    assert plan.n_left_out == len(data) - len(events())
+    kinds = plan.table.frame.to_native()
+    assert (kinds["event"] == "purchase").sum() == len(data[data["event"] == "purchase"])
+    assert ((kinds["event"] == "purchase") == (kinds["relevance"] == 1.0)).all()
+    assert plan.ratings.relevant_from == 1.0
+    assert plan.ratings.why == "'event': purchase counts as relevant; cart, view: only learnt from."
+    result = recsys.bench(data, baselines=["item-knn"], trials=1, relevant={"event": "purchase"})
+    bought = kinds[plan.masks["test"] & (kinds["event"] == "purchase").to_numpy()]
+    assert result.evaluations["item-knn"].n_cases["recall@10"] == bought["user"].nunique()
+    assert len(result.history.codes) == (plan.masks["train"] | plan.masks["validation"]).sum()
+
+
+def test_weights_of_kinds_are_grades():
+    data = shop()
+    plan = make_plan(data, relevant={"event": {"cart": 1, "purchase": 3}})
+    assert sorted(set(plan.table.frame.to_native()["relevance"])) == [0.0, 1.0, 3.0]
+    assert plan.ratings.relevant_from == 1.0
+    assert "cart, purchase count as relevant; view: only learnt from." in plan.ratings.why
+    assert make_plan(data, relevant={"event": ["cart", "purchase"]}).ratings == plan.ratings
+    strict = make_plan(data, relevant={"event": {"cart": 1, "purchase": 3}}, relevant_from=3)
+    assert strict.ratings.why.startswith("'event': purchase counts as relevant; cart, view")
+
+
+def test_kinds_count_in_parts_that_are_split_already_and_in_the_command(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shop().to_csv("shop.csv", index=False)
+    options = ("--baselines", "item-knn", "--trials", "1", "--no-report", "--json")
+    whole = json.loads(invoke("shop.csv", "--relevant", "event=purchase", *options).stdout)
+    assert whole["relevant_from"] == 1.0
+    assert invoke("shop.csv", "--relevant", "event=purchase", "--split-to", "parts").exit_code == 0
+    again = json.loads(invoke("--split", "parts", "--relevant", "event=purchase", *options).stdout)
+    assert again["models"] == whole["models"]
+    weighted = invoke("shop.csv", "--relevant", "event=cart:1,purchase:3", *options)
+    assert json.loads(weighted.stdout)["relevant_from"] == 1.0
+    for wrong, words in (("event", "COLUMN=KIND"), ("event=cart:x,view:1", "weight for each kind")):
+        done = invoke("shop.csv", "--relevant", wrong)
+        assert done.exit_code == 2
+        assert words in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("relevant", "error", "words"),
+    [
+        ({}, InputError, "the kinds in one column"),
+        ("purchase", InputError, "the kinds in one column"),
+        ({"kind": "purchase"}, ColumnError, "there is no column 'kind'"),
+        ({"event": "purchas"}, UnknownNameError, "Did you mean 'purchase'"),
+        ({"event": {"purchase": -1}}, InputError, "the weight of 'purchase' is -1"),
+        ({"event": {"purchase": 0}}, InputError, "no kind has a weight above 0"),
+    ],
+)
+def test_kinds_that_mean_nothing_are_refused(relevant, error, words):
+    with pytest.raises(error, match=words):
+        recsys.bench(shop(), relevant=relevant)
 
 
 # What fits into the time

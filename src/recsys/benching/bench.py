@@ -22,6 +22,7 @@ from recsys.audits import Audit, Finding, audit
 from recsys.benching.bench_plan import (
     PARTS,
     BenchPlan,
+    Relevant,
     Remark,
     make_plan,
     plan_of_folder,
@@ -363,6 +364,7 @@ def bench(
     trials: int | Mapping[str, int] = 8,
     minutes: float | None = None,
     relevant_from: float | None = None,
+    relevant: Relevant | None = None,
     columns: Mapping[str, str | None] | None = None,
     ids: IdKind = "str",
     seed: int = 0,
@@ -393,6 +395,9 @@ def bench(
         minutes: about how long the baselines may take on one core. Settings and baselines are left out by
             estimates made beforehand, the slowest first, and the result says with what to run the same again.
         relevant_from: the rating from which on an item is relevant; by default the ratings decide.
+        relevant: which kinds of events are relevant: {"event": "purchase"}, several in a list, or
+            {"event": {"cart": 1, "purchase": 3}} with weights as grades. The others are learnt from. Of
+            several events of a user and an item the strongest counts.
         columns: the column of each role ("user", "item", "time", "grade") that is not recognised; None for
             a role that is not to be read.
         ids: how the ids of files are read: "str" as text, "int" as whole numbers. Where every id is a whole
@@ -420,7 +425,8 @@ def bench(
         raise InputError(f"seeds is {seeds!r}.", hint="Such as seeds=5.")
     check_choice("value of ids", ids, ID_KINDS)
     seed = check_seed(seed)
-    plan = _read_plan(data, test, split, ids, columns=columns, relevant_from=relevant_from, seed=seed)
+    options = {"columns": columns, "relevant_from": relevant_from, "relevant": relevant, "seed": seed}
+    plan = _read_plan(data, test, split, ids, **options)
     usual = set_requests("bench", _K)
     asked = Request.parse(usual[0] if headline is None else headline)
     drawn = [metric.name for metric in metric_set("bench") if metric.population == "relevant"]

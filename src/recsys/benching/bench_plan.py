@@ -18,7 +18,16 @@ from narwhals.exceptions import NarwhalsError
 
 from recsys.display.number_words import plural
 from recsys.display.text_tables import note_text
-from recsys.errors import ColumnError, FileError, IdTypeError, InputError, Phrase, SplitError, came_as
+from recsys.errors import (
+    ColumnError,
+    FileError,
+    IdTypeError,
+    InputError,
+    Phrase,
+    SplitError,
+    came_as,
+    check_choice,
+)
 from recsys.evaluation.results import Evaluation
 from recsys.inputs import read_interactions, read_lists
 from recsys.inputs.files.formats import open_file
@@ -27,6 +36,7 @@ from recsys.inputs.frames import as_frame, column_array, detect_columns, find_co
 from recsys.inputs.ids import convert_ids
 from recsys.inputs.timestamps import Clock
 from recsys.records.arrays import Array, Bool, Ids, Int, Interactions, Lists
+from recsys.records.checks import is_number
 from recsys.splits import Split, split
 from recsys.splits.split_result import SIDES
 from recsys.splits.split_table import FrameTable
@@ -47,6 +57,7 @@ _LONG_HISTORY, _LONG_TEST = 30, 5  # users with so many rows can spare five for 
 
 
 Remark = tuple[str, str]  # a heading and a sentence
+Relevant = Mapping[str, Any]  # {column: kind, kinds, or {kind: weight}}
 _ODD = ("Odd ratings", "Odd times")
 
 
@@ -169,6 +180,7 @@ def make_plan(
     relevant_from: float | None = None,
     seed: int = 0,
     decided: Mapping[str, Any] | None = None,
+    relevant: Relevant | None = None,
 ) -> BenchPlan:
     """Read what a table is, and propose how to evaluate recommenders on it.
 
@@ -181,11 +193,22 @@ def make_plan(
         seed: of a random split.
         decided: the split that a protocol has written down, {"how": ..., and parameters}, instead of what the
             table proposes; every row is then relevant if relevant_from is None.
+        relevant: which kinds of events are relevant: {column: kind}, {column: kinds} or {column: {kind:
+            weight}}. Of several events of a user and an item the strongest counts, of these the first.
 
     Raises:
         InputError: the data is not a table, or has a single user or item.
         SplitError: no user has enough rows.
     """
+    if relevant is not None:
+        weighed = weigh_events(data, columns, relevant, relevant_from)
+        plan = make_plan(
+            weighed.frame, columns=weighed.columns, relevant_from=weighed.ratings.relevant_from, seed=seed
+        )
+        n_left_out = plan.n_left_out + weighed.n_weaker
+        return replace(
+            plan, ratings=weighed.ratings, remarks=(*weighed.remarks, *plan.remarks), n_left_out=n_left_out
+        )
     frame = as_frame(data)
     data = data if frame is None else frame
     table, roles, remarks, _ = _read_roles(data, columns)
@@ -233,11 +256,85 @@ def make_plan(
     )  # fmt: skip
 
 
+class Weighed(NamedTuple):
+    """Events with their weights as grades, the strongest of each user and item, and what that means."""
+
+    frame: Any
+    columns: dict[str, Any]
+    ratings: Ratings
+    n_weaker: int
+
+    @property
+    def remarks(self) -> list[Remark]:
+        """How many rows were left out."""
+        rows = plural(self.n_weaker, "row")
+        words = f"{rows} of a user and an item with a stronger or an earlier equal event."
+        return [("Left out", words)] if self.n_weaker else []
+
+
+def weigh_events(
+    data: Any,
+    columns: Mapping[str, str | None] | None,
+    relevant: Relevant,
+    relevant_from: float | None = None,
+    *,
+    repeats: bool = False,
+) -> Weighed:
+    """Return events with their weights as grades; with `repeats` all of them.
+
+    >>> import pandas as pd
+    >>> events = pd.DataFrame({"user": [1, 1, 2], "item": [5, 5, 5], "event": ["view", "buy", "view"]})
+    >>> weigh_events(events, None, {"event": "buy"}).frame.to_native()["relevance"].tolist()
+    [1.0, 0.0]
+    """
+    frame = as_frame(data)
+    if frame is None:
+        raise came_as("data", data, hint="Pass a pandas, polars or Arrow table, or the path of a file.")
+    is_one = isinstance(cast("object", relevant), Mapping) and len(relevant) == 1
+    if not is_one or (columns or {}).get("grade") is not None:
+        raise InputError(
+            "what is relevant is asked for by the kinds in one column, without ratings.",
+            hint=Phrase("Such as {bench.relevant=}.", relevant={"event": "purchase"}),
+        )
+    ((name, asked),) = relevant.items()
+    if name not in frame.columns:
+        raise ColumnError(
+            f"there is no column {name!r}.", table="data", hint=f"Columns are {', '.join(frame.columns)}."
+        )
+    kinds = np.array([str(kind) for kind in column_array(frame[name]).tolist()], dtype=object)
+    if not isinstance(asked, Mapping):
+        asked = dict.fromkeys(asked if isinstance(asked, list | tuple | set) else [asked], 1.0)
+    weights = {str(kind): weight for kind, weight in asked.items()}
+    known = sorted(set(kinds.tolist()))
+    for kind, weight in weights.items():
+        check_choice(f"kind of {name}", kind, known)
+        if not is_number(weight) or weight < 0:
+            raise InputError(f"the weight of {kind!r} is {weight!r}.", hint="Pass a number of 0 or more.")
+    positive = [float(weight) for weight in weights.values() if weight > 0]
+    if not positive:
+        raise InputError("no kind has a weight above 0.", hint="Name what is relevant.")
+    grade = next(word for word in ("relevance", f"{name} relevance") if word not in frame.columns)
+    values = np.array([float(weights.get(kind, 0.0)) for kind in kinds.tolist()])
+    frame = frame.with_columns(nw.new_series(grade, values, backend=frame.implementation))
+    named = {**(columns or {}), "grade": grade}
+    border = min(positive) if relevant_from is None else relevant_from
+    counts = [kind for kind in known if weights.get(kind, 0.0) >= border]
+    others = [kind for kind in known if kind not in counts]
+    why = f"{name!r}: {', '.join(counts)} {'counts' if len(counts) == 1 else 'count'} as relevant; "
+    ratings = Ratings(border, why + (f"{', '.join(others)}: only learnt from." if others else "every row."))
+    if repeats:
+        return Weighed(frame, named, ratings, 0)
+    table = FrameTable(frame, find_columns(list(frame.columns), tuple(_ROLES), cast("Any", named), "data"))
+    first = first_of_pairs(table, values)
+    return Weighed(as_frame(table.take(first)), named, ratings, int((~first).sum()))
+
+
 def plan_of_folder(
     folder: str | os.PathLike[str],
     *,
     columns: Mapping[str, str | None] | None = None,
     relevant_from: float | None = None,
+    relevant: Relevant | None = None,
     **reading: Any,
 ) -> BenchPlan:
     """Return the plan of parts that `recsys split` or `recsys bench --split-to` wrote.
@@ -251,6 +348,7 @@ def plan_of_folder(
         folder: with train and test, and perhaps validation, and the manifest.
         columns: as for make_plan.
         relevant_from: as for make_plan.
+        relevant: as for make_plan.
         reading: how files are read, as `read_table` takes it.
     """
     from recsys.splits.manifest import part_file, read_manifest
@@ -267,7 +365,7 @@ def plan_of_folder(
         )
     parts = {part: read_events(file, columns=columns, **reading) for part, file in files.items() if file}
     parameters = {key: value for key, value in manifest["parameters"].items() if key != "columns"}
-    plan = plan_of_parts(parts, columns=columns, relevant_from=relevant_from)
+    plan = plan_of_parts(parts, columns=columns, relevant_from=relevant_from, relevant=relevant)
     return replace(
         plan,
         how=manifest["how"],
@@ -282,6 +380,7 @@ def plan_of_parts(
     *,
     columns: Mapping[str, str | None] | None = None,
     relevant_from: float | None = None,
+    relevant: Relevant | None = None,
 ) -> BenchPlan:
     """Return the plan of tables that are split already.
 
@@ -291,6 +390,7 @@ def plan_of_parts(
             them have are not read.
         columns: as for make_plan.
         relevant_from: as for make_plan.
+        relevant: as for make_plan.
     """
     frames = {part: as_frame(table) for part, table in parts.items()}
     for part, frame in frames.items():
@@ -304,9 +404,13 @@ def plan_of_parts(
             f"the parts are not tables of one kind: {error}.", hint="Pass all of them as pandas, say."
         ) from error
     sides = [part if part in PARTS else "train" for part in frames]
+    weighed = None
+    if relevant is not None:
+        weighed = weigh_events(whole, columns, relevant, relevant_from, repeats=True)
+        whole, columns = weighed.frame, weighed.columns
     side = np.repeat(sides, [len(frame) for frame in frames.values()])
     table, roles, remarks, rows = _read_roles(whole, columns, repeats=True)
-    ratings = read_ratings(table, roles["grade"], relevant_from)
+    ratings = read_ratings(table, roles["grade"], relevant_from) if weighed is None else weighed.ratings
     roles["grade"] = roles["grade"] if ratings.relevant_from is not None else None
     masks = {part: side[rows] == part for part in PARTS}
     if not masks["validation"].any():
@@ -491,8 +595,10 @@ def _refuse_a_single_id(table: FrameTable) -> None:
             )
 
 
-def first_of_pairs(table: FrameTable) -> Bool:
+def first_of_pairs(table: FrameTable, strength: Array | None = None) -> Bool:
     """Of each row, whether it is the first of its user and item: in time, then in the order of the rows.
+
+    With `strength` it is the first of the strongest.
 
     >>> import pandas as pd
     >>> events = pd.DataFrame({"user": [1, 1, 2], "item": [5, 5, 5], "time": [20, 10, 30]})
@@ -500,10 +606,11 @@ def first_of_pairs(table: FrameTable) -> Bool:
     [False, True, True]
     """
     user, item, time = table.ids("user")[1], table.ids("item")[1], table.role("time")
-    order = np.arange(len(table))
+    keys: list[Array] = [np.arange(len(table))]
     if time is not None:
         clock = table.clock(time, None)
-        order = np.lexsort([clock.values, clock.missing])
+        keys += [clock.values, clock.missing]
+    order = np.lexsort(keys if strength is None else [*keys, -strength])
     pairs = user.astype(np.int64) * len(table.ids("item")[0]) + item
     first = np.zeros(len(table), dtype=bool)
     first[order[np.unique(pairs[order], return_index=True)[1]]] = True

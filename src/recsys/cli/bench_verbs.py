@@ -72,6 +72,27 @@ class BenchCommand(VerbCommand):
         return super().parse_args(ctx, spread)
 
 
+class Kinds(click.ParamType[dict[str, Any]]):
+    """COLUMN=KIND,KIND or COLUMN=KIND:WEIGHT,KIND:WEIGHT."""
+
+    name = "kinds"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, Any]:
+        """Read the column and its kinds, with weights if all have one."""
+        column, sign, kinds = str(value).partition("=")
+        if not (column and sign and kinds):
+            self.fail(f"{value!r} is not COLUMN=KIND, such as event=purchase.", param, ctx)
+        pairs = [kind.strip().rpartition(":") for kind in kinds.split(",")]
+        if not any(sign for _, sign, _ in pairs):
+            return {column: [kind for _, _, kind in pairs]}
+        try:
+            return {column: {kind: float(weight) for kind, _, weight in pairs}}
+        except ValueError:
+            return self.fail(
+                f"{kinds!r} needs a weight for each kind, such as cart:1,purchase:3.", param, ctx
+            )
+
+
 class Trials(click.ParamType[int | dict[str, int]]):
     """A number, or NAME=NUMBER of several recommenders."""
 
@@ -102,6 +123,11 @@ class Trials(click.ParamType[int | dict[str, int]]):
         "Settings of each baseline that are tried on validation, at most; ease=2,als=4 of some, 8 of others.",
         type=Trials(),
         default=8,
+    ),
+    option(
+        "--relevant COLUMN=KINDS",
+        "Which kinds of events are relevant: event=purchase, or event=cart:1,purchase:3 with weights.",
+        type=Kinds(),
     ),
     option("--minutes N", "Choose beforehand what fits into so many minutes on one core.", type=float),
     _seeds_option,
@@ -142,7 +168,7 @@ def bench_command(given: Given) -> None:
     if given.split_to is not None:
         if given.file is None:
             raise click.UsageError("--split-to writes the parts of a FILE; --split FOLDER has them already.")
-        _write_parts(_plan(given), given.split_to)
+        _write_parts(_plan(given, relevant=given.relevant), given.split_to)
         return
     factors = [path for path in given.models if is_model_path(path) and not is_model_file(path)]
     if (given.user_ids or given.item_ids) and len(factors) != 1:
@@ -164,7 +190,8 @@ def bench_command(given: Given) -> None:
             items=files.read_attributes(given.items, "item"),
             columns=_columns(given),
             progress=progress,
-            **given.pick("split", "headline", "trials", "minutes", "relevant_from", "ids", "seed", "seeds"),
+            **given.pick("split", "headline", "trials", "minutes", "relevant", "relevant_from"),
+            **given.pick("ids", "seed", "seeds"),
         )
     show(result, given.shown_as)
     if given.save_to is not None:
@@ -194,11 +221,13 @@ def _read_events(given: Given) -> Any:
     return read_events(given.file, columns=_columns(given), **reading)
 
 
-def _plan(given: Given) -> BenchPlan:
+def _plan(given: Given, **more: Any) -> BenchPlan:
     """What the file says of itself."""
     from recsys.benching.bench_plan import make_plan
 
-    return make_plan(_read_events(given), columns=_columns(given), **given.pick("relevant_from", "seed"))
+    return make_plan(
+        _read_events(given), columns=_columns(given), **given.pick("relevant_from", "seed"), **more
+    )
 
 
 def _write_parts(plan: BenchPlan, target: Path) -> None:
