@@ -22,7 +22,7 @@ from recsys.metrics.readings import Reading, cut_at
 from recsys.metrics.registry import Request, Terms, divide_or_nan, divide_or_zero, ratio
 from recsys.metrics.traits import Between
 from recsys.metrics.weights import discount_weights
-from recsys.records.arrays import Float, Int, entries_of_cases, positions
+from recsys.records.arrays import Float, Int, entries_of_cases
 
 _VARGAS = "Vargas & Castells, Rank and relevance in novelty and diversity metrics (2011)"
 _ZHU = "Zhu, Wang & Caverlee, Measuring and mitigating item under-recommendation bias (2020)"
@@ -225,10 +225,9 @@ def _in_group(groups: Attribute, group: str | None, item: Int) -> Float:
     """How much of each item belongs to a group: an equal part of each of its groups."""
     if group not in groups.labels:
         raise ConventionError(f"there is no group {group!r}.", hint=f"Groups are {', '.join(groups.labels)}.")
-    sizes = np.diff(groups.indptr)[item]
-    codes = groups.codes[positions(groups.indptr[item], sizes)]
-    mine = (codes == groups.labels.index(group)).astype(np.float64)
-    return divide_or_zero(np.bincount(np.repeat(np.arange(len(item)), sizes), mine, len(item)), sizes * 1.0)
+    entry, code, n_labels = groups.of(item)
+    mine = code == groups.labels.index(group)
+    return np.bincount(entry[mine], 1.0 / n_labels[mine], minlength=len(item)).astype(np.float64)
 
 
 @recsys.metric(

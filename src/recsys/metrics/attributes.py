@@ -39,6 +39,7 @@ from recsys.records.arrays import (
     Table,
     Vectors,
     cached_property,
+    positions,
 )
 
 _HEAD = 0.2  # the share of the items that the head is cut to
@@ -331,6 +332,12 @@ class Attribute(NamedTuple):
     indptr: Int
     codes: Int
     labels: list[str]
+
+    def of(self, items: Array) -> tuple[Int, Int, Int]:
+        """Return the labels of some items: the entry of each, its code, and how many that entry has."""
+        sizes = np.diff(self.indptr)[items]
+        entry = np.repeat(np.arange(len(items)), sizes)
+        return entry, self.codes[positions(self.indptr[items], sizes)], sizes[entry]
 
 
 class ItemFacts:

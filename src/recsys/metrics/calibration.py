@@ -18,7 +18,7 @@ from recsys.metrics.ranges import DataLimits, Range
 from recsys.metrics.readings import Reading, add_up, check_finite
 from recsys.metrics.registry import catalogue_metric, divide_or_zero, shown_metric
 from recsys.metrics.traits import UNIT
-from recsys.records.arrays import Array, Float, entries_of_cases, positions, sorted_unique
+from recsys.records.arrays import Array, Float, entries_of_cases, sorted_unique
 
 _STECK = "Steck, Calibrated recommendations (2018)"
 _BLOCK = 1 << 22
@@ -85,7 +85,7 @@ def miscalibration(
         check_finite(p.sum(axis=1), "grades in train")
         q = label_amounts(shown_kinds, (entries.case, entries.item, np.ones(len(entries.item))), part)
         known = (p.sum(axis=1) > 0) & (q.sum(axis=1) > 0)
-        out[part][known] = DIVERGENCES[divergence](_shares(p[known]), _shares(q[known]), alpha)
+        out[part][known] = DIVERGENCES[divergence](shares(p[known]), shares(q[known]), alpha)
     return out
 
 
@@ -101,16 +101,16 @@ def label_amounts(kinds: Attribute, entries: tuple[Array, Array, Float], part: s
     size = len(kinds.labels)
     low, high = np.searchsorted(case, [part.start, part.stop])
     case, item, weight = case[low:high] - part.start, item[low:high], weight[low:high]
-    sizes = np.diff(kinds.indptr)[item]
-    at = positions(kinds.indptr[item], sizes)
+    entry, code, n_labels = kinds.of(item)
     n_cases = part.stop - part.start
-    pair = np.repeat(case.astype(np.int64), sizes) * size + kinds.codes[at]
-    part_of_item = np.repeat(divide_or_zero(weight, sizes * 1.0), sizes)
-    return add_up(pair, part_of_item, n_cases * size).reshape(n_cases, size)
+    pair = case.astype(np.int64)[entry] * size + code
+    return add_up(pair, weight[entry] / n_labels, n_cases * size).reshape(n_cases, size)
 
 
-def _shares(amounts: Float) -> Float:
-    return np.asarray(amounts / amounts.sum(axis=1, keepdims=True))
+def shares(amounts: Float) -> Float:
+    """Return each row over its sum; 0 where that is 0."""
+    total = amounts.sum(axis=1, keepdims=True)
+    return np.asarray(np.divide(amounts, total, out=np.zeros_like(amounts), where=total > 0))
 
 
 def _kl(p: Float, q: Float, alpha: float) -> Float:
@@ -128,10 +128,15 @@ def _hellinger(p: Float, q: Float, alpha: float) -> Float:
     return np.asarray(np.sqrt(((np.sqrt(p) - np.sqrt(q)) ** 2).sum(axis=1) / 2))
 
 
+def _total_variation(p: Float, q: Float, alpha: float) -> Float:
+    return np.asarray(np.abs(p - q).sum(axis=1) / 2)
+
+
 DIVERGENCES: dict[str, Callable[[Float, Float, float], Float]] = {
     "kl": _kl,
     "js": _js,
     "hellinger": _hellinger,
+    "total_variation": _total_variation,
 }
 
 
@@ -164,10 +169,9 @@ def kinds(h: Reading, k: int | None, c: Conventions, *, by: str | None = None) -
     0.5
     """
     labels, entries = h.facts.attribute(by), h.shown(k)
-    sizes = np.diff(labels.indptr)[entries.item]
-    at = positions(labels.indptr[entries.item], sizes)
+    entry, code, _ = labels.of(entries.item)
     size = max(len(labels.labels), 1)
-    pairs = sorted_unique(np.repeat(entries.case.astype(np.int64), sizes) * size + labels.codes[at])
+    pairs = sorted_unique(entries.case.astype(np.int64)[entry] * size + code)
     return np.bincount(pairs // size, minlength=h.n_cases) / float(k or 1)
 
 
@@ -221,16 +225,9 @@ def awrf(
         part = slice(first, min(first + step, h.n_cases))
         amounts = label_amounts(groups, (entries.case, entries.item, attention), part)
         labelled = amounts.sum(axis=1) > 0
-        shares = _shares(amounts[labelled])
-        out[part][labelled] = _DISTANCES_OF_SHARES[distance](np.broadcast_to(due, shares.shape), shares, 0.0)
+        given = shares(amounts[labelled])
+        out[part][labelled] = DIVERGENCES[distance](np.broadcast_to(due, given.shape), given, 0.0)
     return out
-
-
-def _total_variation(p: Float, q: Float, alpha: float) -> Float:
-    return np.asarray(np.abs(p - q).sum(axis=1) / 2)
-
-
-_DISTANCES_OF_SHARES = {"total_variation": _total_variation, "js": _js, "hellinger": _hellinger}
 
 
 def _written_shares(text: str, labels: list[str]) -> Float:
@@ -262,7 +259,7 @@ def _written_shares(text: str, labels: list[str]) -> Float:
     better="lower",
     needs=("items",),
     choices={"merit": MERITS} | OF_PLACES,
-    best_lists="exposed_by_merit",
+    best_lists="even_exposure.exposed_by_merit",
 )
 def exposure_gap(
     s: CatalogueReading,
@@ -298,7 +295,7 @@ def exposure_gap(
     reference="Singh & Joachims, Fairness of exposure in rankings (2018)",
     needs=("items",),
     choices={"merit": MERITS} | OF_PLACES,
-    best_lists="exposed_by_merit",
+    best_lists="even_exposure.exposed_by_merit",
 )
 def exposure_ratio(
     s: CatalogueReading,
@@ -342,8 +339,6 @@ def due_shares(facts: ItemFacts, by: str | None, merit: str) -> Float:
 
 def _label_shares(groups: Attribute, amounts: Float) -> Float:
     """Return the share of each group in one amount per item."""
-    sizes = np.diff(groups.indptr)
-    item = np.repeat(np.arange(len(sizes)), sizes)
-    part = divide_or_zero(np.ones(len(item)), sizes[item] * 1.0)
-    total = add_up(groups.codes, amounts[item] * part, len(groups.labels))
+    item, code, n_labels = groups.of(np.arange(len(amounts)))
+    total = add_up(code, amounts[item] * (1.0 / n_labels), len(groups.labels))
     return divide_or_zero(total, np.full(len(total), total.sum()))

@@ -117,7 +117,7 @@ def distinct_items(s: CatalogueReading, k: int | None, c: Conventions) -> float:
     better="lower",
     conventions=("gini_over",),
     choices=OF_PLACES | {"corrected": ("no", "yes")},
-    best_lists="evenly_exposed",
+    best_lists="even_exposure.evenly_exposed",
 )
 def gini(
     s: CatalogueReading,
@@ -154,7 +154,7 @@ def gini(
     bounds=(0.0, math.inf),
     aliases=("shannon_entropy",),
     choices=OF_PLACES | {"base": Between(1)},
-    best_lists="evenly_exposed",
+    best_lists="even_exposure.evenly_exposed",
 )
 def entropy(
     s: CatalogueReading,
@@ -217,7 +217,7 @@ def cold_coverage(s: CatalogueReading, k: int | None, c: Conventions, *, below: 
     reference="Zhou et al., Solving the apparent diversity-accuracy dilemma (2010)",
     exposure="list",
     aliases=("personalization", "inter_list_diversity"),
-    best_lists="evenly_exposed",
+    best_lists="even_exposure.evenly_exposed",
 )
 def personalisation(s: CatalogueReading, k: int | None, c: Conventions) -> float:
     """How different the lists of two users are on average: 0 all the same, 1 nothing shared.

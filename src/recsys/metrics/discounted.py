@@ -22,7 +22,7 @@ from recsys.metrics.weights import (
     graded_shares,
     running_weights,
 )
-from recsys.records.arrays import Float, runs
+from recsys.records.arrays import Float, number_in_run
 
 _LONGEST_IDEAL = 1 << 24
 
@@ -35,8 +35,7 @@ def _range_of_dcg(data: DataLimits, k: int | None, c: Conventions) -> Range:
     if c.duplicates == "all" or not len(gain) or gain.min() == gain.max():
         return 0.0, data.largest_item_weight * float(gain.max(initial=0.0) * weights.sum())
     order = np.lexsort((-gain, case))
-    starts, sizes = runs(case[order])
-    place = np.arange(len(case)) - np.repeat(starts, sizes)
+    place = number_in_run(case[order])
     inside = place < n
     sums = np.bincount(case[order][inside], weights=gain[order][inside] * weights[place[inside]])
     return 0.0, data.largest_item_weight * float(sums.max(initial=0.0))
@@ -203,8 +202,7 @@ def err(h: Reading, k: int | None, c: Conventions) -> Float:
     if h.tied is not None:
         return cascade(h, stop, k)
     out, left = np.zeros(h.n_cases), np.ones(h.n_cases)
-    for number in range(1, int(h.order.max(initial=0)) + 1):
-        at = np.flatnonzero(h.order == number)
+    for at in h.hits_in_turn:
         case = h.case[at]
         out[case] += h.within(k)[at] * stop[at] * left[case] / h.rank[at]
         left[case] *= 1 - stop[at]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,11 +71,10 @@ def ild(
     """
     if distance == "cosine":
         return 1.0 - np.nan_to_num(_mean_cosine(h, h.shown(k), drop=missing == "drop"), nan=1.0)
+    mean = partial(_mean_custom_distance if callable(distance) else _mean_named_distance, distance)
     out = np.zeros(h.n_cases)
     for cases, block in vector_blocks(h, h.shown(k), drop=missing == "drop"):
-        out[cases] = (
-            _mean_custom_distance(block, distance) if callable(distance) else DISTANCES[distance](block)
-        )
+        out[cases] = mean(block)
     return out
 
 
@@ -138,17 +138,13 @@ def vector_blocks(h: Reading, entries: Entries, *, drop: bool) -> Iterator[tuple
             yield part, block
 
 
-def _euclidean(block: Float) -> Float:
-    return _mean_of_pairs(_pairwise_distances(block))
-
-
 def _bounded_euclidean(block: Float) -> Float:
-    """Return 1 - mean of the similarity 1 / (1 + distance)."""
-    distance = _pairwise_distances(block)
-    return _mean_of_pairs(distance / (1.0 + distance))
+    """Return 1 - the similarity 1 / (1 + distance)."""
+    distance = _euclidean(block)
+    return distance / (1.0 + distance)
 
 
-def _pairwise_distances(block: Float) -> Float:
+def _euclidean(block: Float) -> Float:
     """Return the distances of the pairs of each list: first item to all after it, then the second."""
     gaps = (block[:, i + 1 :] - block[:, i : i + 1] for i in range(block.shape[1] - 1))
     return np.concatenate([np.sqrt(row_products(gap, gap)) for gap in gaps], axis=1)
@@ -156,12 +152,12 @@ def _pairwise_distances(block: Float) -> Float:
 
 def _jaccard(block: Float) -> Float:
     both, either = _common_coordinates(block)
-    return _mean_of_pairs(1.0 - np.divide(both, either, out=np.ones_like(both), where=either > 0))
+    return 1.0 - np.divide(both, either, out=np.ones_like(both), where=either > 0)
 
 
 def _hamming(block: Float) -> Float:
     both, either = _common_coordinates(block)
-    return _mean_of_pairs(either - both)
+    return either - both
 
 
 def _common_coordinates(block: Float) -> tuple[Float, Float]:
@@ -173,11 +169,12 @@ def _common_coordinates(block: Float) -> tuple[Float, Float]:
     return both, count[:, first] + count[:, second] - both
 
 
-def _mean_of_pairs(distance: Float) -> Float:
+def _mean_named_distance(name: str, block: Array) -> Float:
+    distance = DISTANCES[name](block)
     return np.asarray(distance.sum(axis=1) / distance.shape[1])
 
 
-def _mean_custom_distance(block: Array, distance: Callable[[Array, Array], float]) -> Float:
+def _mean_custom_distance(distance: Callable[[Array, Array], float], block: Array) -> Float:
     n = block.shape[1]
     pairs = list(zip(*np.triu_indices(n, 1), strict=True))
     sums = [math.fsum(distance(vectors[i], vectors[j]) for i, j in pairs) for vectors in block]

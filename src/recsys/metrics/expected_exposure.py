@@ -17,8 +17,8 @@ from recsys.conventions.decisions import Conventions
 from recsys.metrics.catalogue import OF_PLACES, place_weights
 from recsys.metrics.ranges import DataLimits, Range
 from recsys.metrics.readings import Reading, add_up
-from recsys.metrics.registry import divide_or_zero, metric
-from recsys.records.arrays import Array, Float, Int, positions, runs
+from recsys.metrics.registry import metric
+from recsys.records.arrays import Array, Float, Int, runs
 
 
 def _exposures(h: Reading, k: int | None, by: str | None, weight: str, p: float) -> tuple[Int, Float, Float]:
@@ -50,15 +50,14 @@ def _align(
     width = max(len(h.facts.ids if by is None else h.facts.attribute(by).labels), 1)
     keys, amounts = [], []
     for case, item, amount in (shown, due):
+        key = case.astype(np.int64) * width
         if by is None:
-            keys.append(case.astype(np.int64) * width + item)
+            keys.append(key + item)
             amounts.append(amount)
-            continue
-        groups = h.facts.attribute(by)
-        sizes = np.diff(groups.indptr)[item]
-        codes = groups.codes[positions(groups.indptr[item], sizes)]
-        keys.append(np.repeat(case.astype(np.int64), sizes) * width + codes)
-        amounts.append(np.repeat(divide_or_zero(amount, sizes * 1.0), sizes))
+        else:
+            entry, code, n_labels = h.facts.attribute(by).of(item)
+            keys.append(key[entry] + code)
+            amounts.append(amount[entry] / n_labels)
     pairs, back = np.unique(np.concatenate(keys), return_inverse=True)
     n_shown = len(keys[0])
     system, target = (

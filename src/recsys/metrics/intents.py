@@ -25,7 +25,7 @@ from recsys.metrics.readings import MOST_TIED, Reading, add_up
 from recsys.metrics.registry import Body, divide_or_zero, metric
 from recsys.metrics.traits import Between
 from recsys.metrics.weights import discount_weights
-from recsys.records.arrays import Array, Float, Ids, Int, Table, positions, runs, sorted_unique
+from recsys.records.arrays import Array, Float, Ids, Int, Table, number_in_run, positions, sorted_unique
 
 _CLARKE = "Clarke et al., Novelty and diversity in information retrieval evaluation (2008)"
 _NRBP = "Clarke, Kolla & Vechtomova, An effectiveness measure for ambiguous queries (2009)"
@@ -80,12 +80,11 @@ def _intents_of_truth(h: Reading) -> Intents:
         code = items.code_of(h.facts.ids.values)[item]
         pair_key = np.where((user >= 0) & (code >= 0), user * width + code, -1)
         labels = align_labels(Ids(key[order]), table.columns["labels"][order], Ids(pair_key))
-        sizes, codes = np.diff(labels.indptr), labels.codes
+        entry, codes, _ = labels.of(np.arange(len(case)))
     else:
         labels = h.facts.attribute(table)
-        sizes = np.diff(labels.indptr)[item]
-        codes = labels.codes[positions(labels.indptr[item], sizes)]
-    pair_case, pair_item = np.repeat(case, sizes), np.repeat(item, sizes)
+        entry, codes, _ = labels.of(item)
+    pair_case, pair_item = case[entry], item[entry]
     size = max(len(labels.labels), 1)
     intents_of_cases = sorted_unique(pair_case * size + codes)
     n_of_case = np.bincount(intents_of_cases // size, minlength=h.n_cases)
@@ -142,9 +141,8 @@ def times_served(hits: IntentHits, size: int) -> Int:
     """Return how often the intent of each row was served further up; rows are sorted by case, then place."""
     key = hits.case * max(size, 1) + hits.intent
     order = np.argsort(key, kind="stable")
-    first, sizes = runs(key[order])
     out = np.empty(len(key), dtype=np.int64)
-    out[order] = np.arange(len(key)) - np.repeat(first, sizes)
+    out[order] = number_in_run(key[order])
     return out
 
 
@@ -246,7 +244,7 @@ def gains_metric(name: str, weights: Callable[[int, float], Float], **facts: Any
     return intent_metric(
         name,
         choices={"alpha": Between(0, 1, closed=True)},
-        best_lists="new_intents",
+        best_lists="hypothetical_ranks.new_intents",
         tie_order=_order_by_gain(weights),
         **facts,
     )
@@ -431,7 +429,7 @@ def nnrbp(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5, beta
     formula="mean over the intents of (sum over hits with the intent at place r <= k of such hits so far / r)"
     " / relevant items with the intent",
     reference=_AGRAWAL,
-    best_lists="intents_in_two_orders",
+    best_lists="hypothetical_ranks.intents_in_two_orders",
     tie_order=_order_by_precision,
 )
 def map_ia(h: Reading, k: int | None, c: Conventions) -> Float:
@@ -457,7 +455,7 @@ def map_ia(h: Reading, k: int | None, c: Conventions) -> Float:
     reference=_AGRAWAL,
     at_k="required",
     aliases=("p_ia",),
-    best_lists="most_intents",
+    best_lists="hypothetical_ranks.most_intents",
     tie_order=_n_intents,
 )
 def precision_ia(h: Reading, k: int | None, c: Conventions) -> Float:
@@ -479,7 +477,7 @@ def precision_ia(h: Reading, k: int | None, c: Conventions) -> Float:
     formula="different intents of the hits in the first k places / intents",
     reference="Zhai, Cohen & Lafferty, Beyond independent relevance (2003)",
     aliases=("strec",),
-    best_lists="every_intent",
+    best_lists="hypothetical_ranks.every_intent",
     tie_order=_order_by_new_intents,
 )
 def subtopic_recall(h: Reading, k: int | None, c: Conventions) -> Float:

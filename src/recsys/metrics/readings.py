@@ -34,7 +34,7 @@ from recsys.records.arrays import (
     entries_of_cases,
     is_in,
     is_repeat,
-    runs,
+    number_in_run,
 )
 
 T = TypeVar("T")
@@ -189,8 +189,7 @@ class Reading:
     @cached_property
     def order(self) -> Int:
         """1, 2, … among the relevant hits of a case, by rank."""
-        starts, sizes = runs(self.case)
-        return np.asarray(np.arange(1, len(self.case) + 1) - np.repeat(starts, sizes))
+        return number_in_run(self.case) + 1
 
     @cached_property
     def first(self) -> Float:
@@ -236,8 +235,7 @@ class Reading:
         n_better = np.searchsorted(truth_key, hit_key) - np.searchsorted(truth_key, self._index * width)
         out = np.empty(len(hit_key), dtype=np.int64)
         by_grade = np.argsort(hit_key, kind="stable")
-        starts, sizes = runs(hit_key[by_grade])
-        out[by_grade] = np.arange(1, len(by_grade) + 1) - np.repeat(starts, sizes)
+        out[by_grade] = number_in_run(hit_key[by_grade]) + 1
         return np.asarray(out + n_better)
 
     @cached_property

@@ -59,7 +59,7 @@ def _reference_order(
     reference="Ge, Delgado-Battenfeld & Jannach, Beyond accuracy: coverage and serendipity (2010)",
     needs=("lists", "reference"),
     choices={"expected": ("frequency", "own")},
-    best_lists="least_expected",
+    best_lists="hypothetical_ranks.least_expected",
     tie_order=_surprise,
 )
 def serendipity(h: Reading, k: int | None, c: Conventions, *, expected: str = "frequency") -> Float:
@@ -83,7 +83,7 @@ def serendipity(h: Reading, k: int | None, c: Conventions, *, expected: str = "f
     choices={"over": ("k", "list")},
     needs=("lists", "train", "catalogue"),
     ties="refuse",
-    best_lists="least_popular",
+    best_lists="hypothetical_ranks.least_popular",
     tie_order=_rarity,
 )
 def popularity_serendipity(h: Reading, k: int | None, c: Conventions, *, over: str = "k") -> Float:

@@ -122,7 +122,7 @@ def _range_of_value(data: DataLimits, k: int | None, c: Conventions, *, of: str 
     bounds=(-math.inf, math.inf),
     range=_range_of_value,
     needs=("lists", "items"),
-    best_lists="most_valuable",
+    best_lists="hypothetical_ranks.most_valuable",
     tie_order=_values_of_hits,
 )
 def value(h: Reading, k: int | None, c: Conventions, *, of: str | None = None) -> Float:

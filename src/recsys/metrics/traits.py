@@ -81,7 +81,7 @@ class Attainable:
     """What ranges.py and evaluation/bounds know of the values in the data at hand."""
 
     range: Callable[..., tuple[float, float]] | None = None  # finite bounds found in the data; see ranges.py
-    best_lists: str | Callable[..., Any] = ""  # how to build them, a name of evaluation/bounds/best_lists.py
+    best_lists: str | Callable[..., Any] = ""  # what builds them: a name in evaluation/bounds
     sum_over_places: bool = False  # a cut-off beyond the end of the list changes nothing
 
 
@@ -98,7 +98,13 @@ class ItemsShown:
     @property
     def best_lists(self) -> str:
         """How to build the best lists, where this decides it."""
-        return "highest_values" if self.mean_of_items else "most_items" if self.counts_items else ""
+        return (
+            "highest_values"
+            if self.mean_of_items
+            else "even_exposure.most_items"
+            if self.counts_items
+            else ""
+        )
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,18 @@ from recsys.errors import (
 )
 from recsys.inputs.containers import read_lists
 from recsys.kernels.exact_sums import geometric_weights
-from recsys.records.arrays import Array, Bool, Float, Ids, Int, Interactions, Lists, entries_of_cases, runs
+from recsys.records.arrays import (
+    Array,
+    Bool,
+    Float,
+    Ids,
+    Int,
+    Interactions,
+    Lists,
+    entries_of_cases,
+    number_in_run,
+    runs,
+)
 from recsys.records.registry import Registry
 
 Reads = Literal["scores", "places"]
@@ -119,8 +130,7 @@ class Pool:
         for run in range(self.n_runs):
             order = self.best_first(score[run], run)
             order = order[listed[run][order]]
-            starts, sizes = runs(self.case[order])
-            place[run, order] = np.arange(len(order)) - np.repeat(starts, sizes)
+            place[run, order] = number_in_run(self.case[order])
         return replace(self, place=place, score=np.where(listed, score, 0.0), has_scores=(True,) * len(place))
 
     def to_lists(self, fused: Float, notes: Mapping[str, Any]) -> Lists:
@@ -171,9 +181,8 @@ def pool_runs(lists: Sequence[Lists], cases: Ids | None = None) -> Pool:
                 table="lists",
                 hint="An item may occur once in a list that is fused.",
             )
-        starts, sizes = runs(case)
         keys.append(key)
-        places.append(np.arange(len(case)) - np.repeat(starts, sizes))
+        places.append(number_in_run(case))
         scores.append(np.zeros(len(case)) if run.scores is None else run.scores[position])
     distinct = np.unique(np.concatenate(keys))
     case, item = np.divmod(distinct, max(len(items), 1))

@@ -272,11 +272,20 @@ def runs(*columns: Array) -> tuple[Int, Int]:
     return starts, np.diff(starts, append=len(new))
 
 
+def number_in_run(*columns: Array) -> Int:
+    """Return the number 0, 1, … of each entry in its run of equal entries.
+
+    >>> number_in_run(np.array([4, 4, 7])).tolist()
+    [0, 1, 0]
+    """
+    starts, sizes = runs(*columns)
+    return np.asarray(np.arange(len(columns[0])) - np.repeat(starts, sizes))
+
+
 def best_entries(case: Int, scores: Float, key: Array, k: int) -> Int:
     """Return the positions of the k best entries of each case, best first; ties by the smaller key."""
     order = np.lexsort((key, -scores, case))
-    starts, sizes = runs(case[order])
-    return order[np.arange(len(order)) - np.repeat(starts, sizes) < k]
+    return order[number_in_run(case[order]) < k]
 
 
 def sorted_unique(keys: Int) -> Int:

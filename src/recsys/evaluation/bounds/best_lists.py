@@ -7,32 +7,23 @@ better. The value is then measured by the ordinary engine.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.errors import UnknownNameError
 from recsys.evaluation.bounds.candidate_pool import BLOCK, BestLists, BoundsTask, CandidatePool, ListHeads
-from recsys.evaluation.bounds.even_exposure import evenly_exposed, exposed_by_merit, most_items
-from recsys.evaluation.bounds.hypothetical_ranks import (
-    every_intent,
-    intents_in_two_orders,
-    least_expected,
-    least_popular,
-    most_intents,
-    most_valuable,
-    new_intents,
-)
 from recsys.evaluation.engine import measure
 from recsys.kernels import scan
 from recsys.metrics.attributes import Attribute, ItemFacts
-from recsys.metrics.calibration import label_amounts
+from recsys.metrics.calibration import label_amounts, shares
 from recsys.metrics.diversity import DISTANCES, WeightedRows, profile_entries, sums_by_case
 from recsys.metrics.readings import Reading
 from recsys.metrics.registry import Request, divide_or_zero
 from recsys.ranks.ranked_truth import MatchedTruth
 from recsys.records.arrays import Array, Bool, Float, Ids, Int, entries_of_cases, is_repeat, sorted_unique
 
+Builder = Callable[[BoundsTask], Iterable[BestLists]]
 _SETS = 256  # the most frequent sets of labels that are considered
 _SHORTLIST = 96  # size of the shortlist for diverse lists, or four times the places if that is more
 _MAX_ITEMS = 2048
@@ -106,14 +97,14 @@ def calibrated(task: BoundsTask) -> list[BestLists]:
     pool, reading = task.pool, task.reading
     train, by = reading.facts.train, task.params["by"]
     sets = _group_by_labels(pool, reading.facts.attribute(by))
-    part = _shares(sets.labels)
+    part = shares(sets.labels)
     of_history = ItemFacts(train.items, pool.context).attribute(by)
     case, at = entries_of_cases(train, reading.list_context.users)
     weight = np.ones(len(at)) if train.grades is None else train.grades[at]
     history_entries = (case, train.codes[at].astype(np.int64), weight)
 
     def appeal_for(cases: Int) -> _Appeal:
-        target = _shares(label_amounts(of_history, history_entries, slice(int(cases[0]), int(cases[-1]) + 1)))
+        target = shares(label_amounts(of_history, history_entries, slice(int(cases[0]), int(cases[-1]) + 1)))
 
         def closeness(row: Int, have: Float, place: int) -> Float:
             gap = target[row] * (place + 1.0) - have
@@ -124,12 +115,6 @@ def calibrated(task: BoundsTask) -> list[BestLists]:
     key = ("calibrated", by, task.places.tobytes())
     lists = pool.cached(key, lambda: task.lists(_choose_heads(pool, sets, task.places, appeal_for, part)))
     return [BestLists(lists)]
-
-
-def _shares(amounts: Float) -> Float:
-    """Return each row over its sum."""
-    total = amounts.sum(axis=1, keepdims=True)
-    return np.asarray(np.divide(amounts, total, out=np.zeros_like(amounts), where=total > 0))
 
 
 class _LabelSets(NamedTuple):
@@ -338,7 +323,7 @@ def _distances(reading: Reading, one: Int, other: Int, distance: Any) -> Float:
         if callable(distance):
             out[part[:, 0], part[:, 1]] = [distance(a, b) for a, b in block]
         else:
-            out[part[:, 0], part[:, 1]] = DISTANCES[distance](block)
+            out[part[:, 0], part[:, 1]] = DISTANCES[distance](block)[:, 0]
     return out
 
 
@@ -356,40 +341,12 @@ def _unit_vectors(reading: Reading) -> tuple[Float, Bool]:
     return reading.cached("units", make)
 
 
-# What a metric can name in its declaration (`best_lists=`); it may also bring a function of its own.
-Builder = Callable[[BoundsTask], Iterable[BestLists]]
-BUILDERS: dict[str, Builder] = {
-    builder.__name__: builder
-    for builder in (
-        any_lists,
-        any_candidates,
-        highest_values,
-        unseen_first,
-        like_reference,
-        nearest_to_user,
-        farthest_from_user,
-        far_apart,
-        most_labels,
-        calibrated,
-        evenly_exposed,
-        most_items,
-        exposed_by_merit,
-        most_valuable,
-        least_expected,
-        least_popular,
-        new_intents,
-        every_intent,
-        most_intents,
-        intents_in_two_orders,
-    )
-}
-
-
 def builder_of(request: Request) -> Builder | None:
     """Return the function that builds the best lists of a metric, or None."""
     builder = request.metric.attainable.best_lists or request.metric.shown.best_lists
-    if not isinstance(builder, str):
-        return builder
-    if builder and builder not in BUILDERS:
-        raise UnknownNameError(f"builder of the best lists of {request.metric.name}", builder, BUILDERS)
-    return BUILDERS.get(builder)
+    if not isinstance(builder, str) or not builder:
+        return builder or None
+    module, _, name = builder.rpartition(".")
+    home = import_module(f"{__package__}.{module or 'best_lists'}")
+    made: Builder = getattr(home, name)
+    return made

@@ -34,6 +34,7 @@ from recsys.records.arrays import (
     cached_property,
     entries_of_cases,
     is_in,
+    number_in_run,
     sorted_unique,
 )
 
@@ -97,9 +98,8 @@ class CandidatePool:
         new_codes = items.code_of(judged.items.values)
         weights = judged.item_weights
         if weights is not None:
-            new_weights = np.zeros(len(items))
-            new_weights[new_codes] = weights
-            weights = new_weights
+            weights = np.zeros(len(items))
+            weights[new_codes] = judged.item_weights
         no_lists = np.zeros(self.n_cases + 1, dtype=np.int64)
         codes = new_codes[judged.judged].astype(np.int32)
         return MatchedTruth(
@@ -260,9 +260,9 @@ class CandidatePool:
         """The number of cases that can be shown each item."""
         listed = self.places > 0
         n_in_keys = np.bincount(self.item[listed[self.case]], minlength=len(self.items))
-        return (
-            n_in_keys if self.keys_are_allowed else np.where(self.showable, int(listed.sum()) - n_in_keys, 0)
-        )
+        if self.keys_are_allowed:
+            return n_in_keys
+        return np.where(self.showable, int(listed.sum()) - n_in_keys, 0)
 
     @cached_property
     def readings(self) -> Readings:
@@ -359,8 +359,7 @@ def random_lists(pool: CandidatePool, places: Int, turn: int) -> BuiltLists:
         order = np.lexsort((pair_keys(keys[pool.case], of_item[pool.item]), pool.case))
         case, item = pool.case[order], pool.item[order]
     else:
-        indptr = np.concatenate([[0], np.cumsum(pool.n_keys)])
-        barred = Interactions(pool.judged.cases, pool.items, indptr, pool.item.astype(np.int32))
+        barred = Interactions(pool.judged.cases, pool.items, pool.starts, pool.item.astype(np.int32))
         drawn = sample(
             barred,
             longest,
@@ -383,11 +382,7 @@ def _group_by_case(pool: CandidatePool, case: Array, item: Array) -> BuiltLists:
 
 def rank_in_case(case: Array) -> Int:
     """1, 2, … within each case; entries of a case are adjacent."""
-    if len(case) == 0:
-        return _EMPTY
-    new: Bool = np.concatenate([[True], case[1:] != case[:-1]])
-    starts = np.flatnonzero(new)
-    return np.asarray(np.arange(1, len(case) + 1) - np.repeat(starts, np.diff(np.append(starts, len(case)))))
+    return number_in_run(case) + 1
 
 
 class BestLists(NamedTuple):

@@ -6,8 +6,8 @@ is more than its grade, it comes from a table, from another model's lists or fro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -19,33 +19,20 @@ from recsys.metrics.reference_lists import reference_frequency
 from recsys.metrics.registry import Request
 from recsys.metrics.weights import gains
 from recsys.ranks.ranked_truth import RankedTruth
-from recsys.records.arrays import Array, Float, Hits, Ids, Int, Shown, is_in, sorted_unique
+from recsys.records.arrays import Array, Float, Hits, Int, is_in, sorted_unique
 
 
-@dataclass(frozen=True, eq=False)
 class HypotheticalRanks:
-    """The truth of an evaluation with its items at other ranks."""
+    """The truth of an evaluation with its items at other ranks; all else is that of the evaluation."""
 
-    cases: Ids
-    items: Ids
-    clusters: Array | None
-    item_weights: Float | None
-    judged: Array
-    grades: Float | None
-    truth_indptr: Int
-    counts: Mapping[str, int]
-    new_hits: Hits
-    has_ties: bool
-    evaluated: RankedTruth
     restricted = False
 
-    def shown(self, ties: str) -> Shown:
-        """Return the lists of the evaluation; hypothetical ranks have none of their own."""
-        return self.evaluated.shown(ties)
+    def __init__(self, evaluated: RankedTruth, hits: Hits) -> None:
+        self._evaluated, self._hits = evaluated, hits
+        self.has_ties = hits.tied is not None
 
-    def of_judged(self) -> RankedTruth:
-        """Hypothetical ranks are never asked for it: bounds leave out metrics of judged items alone."""
-        raise NotImplementedError
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._evaluated, name)
 
     def n_undecided(self) -> tuple[int, int]:
         return 0, 0
@@ -53,7 +40,7 @@ class HypotheticalRanks:
     def hits(self, ties: str, duplicates: str) -> Hits:
         """Return the hypothetical hits; ties and duplicates do not apply."""
         del ties, duplicates
-        return self.new_hits
+        return self._hits
 
 
 def entry_gains(pool: CandidatePool, request: Request, rules: Conventions) -> Float:
@@ -140,10 +127,7 @@ def with_ranks(
         n_listed=pool.places,
         n_candidates=None if hits.n_candidates is None else pool.n_candidates,
     )
-    return HypotheticalRanks(
-        judged.cases, judged.items, judged.clusters, weights, judged.judged, judged.grades,
-        judged.truth_indptr, judged.counts, new_hits, tied is not None, judged,
-    )  # fmt: skip
+    return HypotheticalRanks(judged, new_hits)
 
 
 def _reachable_entries(pool: CandidatePool) -> tuple[Int, Int]:
