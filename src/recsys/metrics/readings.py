@@ -189,7 +189,7 @@ class Reading:
     @cached_property
     def order(self) -> Int:
         """1, 2, … among the relevant hits of a case, by rank."""
-        return number_in_run(self.case) + 1
+        return number_in_run(self.case, first=1)
 
     @cached_property
     def first(self) -> Float:
@@ -235,7 +235,7 @@ class Reading:
         n_better = np.searchsorted(truth_key, hit_key) - np.searchsorted(truth_key, self._index * width)
         out = np.empty(len(hit_key), dtype=np.int64)
         by_grade = np.argsort(hit_key, kind="stable")
-        out[by_grade] = number_in_run(hit_key[by_grade]) + 1
+        out[by_grade] = number_in_run(hit_key[by_grade], first=1)
         return np.asarray(out + n_better)
 
     @cached_property

@@ -272,14 +272,14 @@ def runs(*columns: Array) -> tuple[Int, Int]:
     return starts, np.diff(starts, append=len(new))
 
 
-def number_in_run(*columns: Array) -> Int:
-    """Return the number 0, 1, … of each entry in its run of equal entries.
+def number_in_run(*columns: Array, first: int = 0) -> Int:
+    """Return the number of each entry in its run of equal entries: `first`, then one more each.
 
     >>> number_in_run(np.array([4, 4, 7])).tolist()
     [0, 1, 0]
     """
     starts, sizes = runs(*columns)
-    return np.asarray(np.arange(len(columns[0])) - np.repeat(starts, sizes))
+    return np.asarray(np.arange(first, first + len(columns[0])) - np.repeat(starts, sizes))
 
 
 def best_entries(case: Int, scores: Float, key: Array, k: int) -> Int:

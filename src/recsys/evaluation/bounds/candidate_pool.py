@@ -370,7 +370,7 @@ def random_lists(pool: CandidatePool, places: Int, turn: int) -> BuiltLists:
         )
         case = np.repeat(np.arange(pool.n_cases), np.diff(drawn.indptr))
         item = pool.items.code_of(drawn.items.values)[drawn.codes]
-    keep = rank_in_case(case) <= places[case]
+    keep = number_in_run(case) < places[case]
     return _group_by_case(pool, case[keep], item[keep])
 
 
@@ -378,11 +378,6 @@ def _group_by_case(pool: CandidatePool, case: Array, item: Array) -> BuiltLists:
     order = np.argsort(case, kind="stable")
     sizes = np.bincount(case, minlength=pool.n_cases)
     return BuiltLists(np.concatenate([[0], np.cumsum(sizes)]), item[order])
-
-
-def rank_in_case(case: Array) -> Int:
-    """1, 2, … within each case; entries of a case are adjacent."""
-    return number_in_run(case) + 1
 
 
 class BestLists(NamedTuple):
@@ -416,7 +411,7 @@ class BoundsTask:
         pool, places = self.pool, self.places
         parts = []
         if front is not None:
-            fits = rank_in_case(front.case) <= places[front.case]
+            fits = number_in_run(front.case) < places[front.case]
             front = ListHeads(front.case[fits], front.item[fits])
             parts.append((front.case, front.item))
         taken = _EMPTY if front is None else np.sort(pool.key(front.case, front.item))
@@ -430,6 +425,6 @@ class BoundsTask:
             usable = np.flatnonzero(pool.allowed(case, item) & ~is_in(pairs, taken))
             if len(last):
                 usable = usable[np.lexsort((usable, is_in(pairs[usable], last), case[usable]))]
-            keep = usable[rank_in_case(case[usable]) <= need[case[usable]]]
+            keep = usable[number_in_run(case[usable]) < need[case[usable]]]
             parts.append((case[keep], item[keep]))
         return pool.with_lists(*_group_by_case(pool, *ListHeads.join(parts)))

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from recsys.conventions.decisions import Conventions, relevant
-from recsys.evaluation.bounds.candidate_pool import BestLists, BoundsTask, CandidatePool, rank_in_case
+from recsys.evaluation.bounds.candidate_pool import BestLists, BoundsTask, CandidatePool
 from recsys.kernels.keyed_random import id_keys, mix_bits, pair_keys, unit_floats
 from recsys.metrics.intents import Intents, greedy_order, truth_intents
 from recsys.metrics.reference_lists import reference_frequency
 from recsys.metrics.registry import Request
 from recsys.metrics.weights import gains
 from recsys.ranks.ranked_truth import RankedTruth
-from recsys.records.arrays import Array, Float, Hits, Int, is_in, sorted_unique
+from recsys.records.arrays import Array, Float, Hits, Int, is_in, number_in_run, sorted_unique
 
 
 class HypotheticalRanks:
@@ -63,7 +63,7 @@ def best_ranks(pool: CandidatePool, gain: Float) -> HypotheticalRanks:
     case, at = _reachable_entries(pool)
     order = np.lexsort((-gain[at], case))
     case, at = case[order], at[order]
-    rank = rank_in_case(case)
+    rank = number_in_run(case, first=1)
     keep = (rank <= pool.places[case]) & (gain[at] > 0)
     return with_ranks(pool, case[keep], at[keep], rank[keep])
 
@@ -208,7 +208,7 @@ def _by_number_of_intents(task: BoundsTask) -> HypotheticalRanks:
     keys, counts = np.unique(pool.key(intents.case, intents.item), return_counts=True)
     order = np.lexsort((-counts, keys // len(pool.items)))
     case, item = keys[order] // len(pool.items), keys[order] % len(pool.items)
-    rank = rank_in_case(case)
+    rank = number_in_run(case, first=1)
     return _truth_at_ranks(pool, case, item, rank)
 
 
