@@ -303,11 +303,7 @@ def as_csr(data: Any, *, table: str) -> Any:
         indptr, indices = np.asarray(data.indptr), np.asarray(data.indices)
         sound = indptr.shape == (n_rows + 1,) and indptr[0] == 0 and bool((indptr[1:] >= indptr[:-1]).all())
         if not sound or indptr.dtype.kind not in "iu" or indptr[-1] > min(len(indices), len(data.data)):
-            raise InputError(
-                f"the sparse {table} is damaged: its indptr does not fit its shape {data.shape} and entries.",
-                table=table,
-                hint="Build it again from (values, (rows, columns)).",
-            )
+            raise _damaged(table, f"its indptr does not fit its shape {data.shape} and entries")
         n = int(indptr[-1])
         _check_indices(indices[:n], n_columns, table)
         if n < max(len(indices), len(data.data)):
@@ -317,11 +313,7 @@ def as_csr(data: Any, *, table: str) -> Any:
         offsets, diagonals = np.asarray(data.offsets), np.asarray(data.data)
         sound = offsets.ndim == 1 and diagonals.ndim == 2 and len(offsets) == len(diagonals)
         if not sound or offsets.dtype.kind not in "iu" or np.abs(offsets).max(initial=0) > max(data.shape):
-            raise InputError(
-                f"the sparse {table} is damaged: its diagonals do not fit its shape {data.shape}.",
-                table=table,
-                hint="Build it again from (values, (rows, columns)).",
-            )
+            raise _damaged(table, f"its diagonals do not fit its shape {data.shape}")
     try:
         entries = data.tocoo() if hasattr(data, "tocoo") else data.tocsr().tocoo()
         row, column = map(np.asarray, getattr(entries, "coords", (entries.row, entries.col)))
@@ -331,11 +323,7 @@ def as_csr(data: Any, *, table: str) -> Any:
             f"the sparse {table} cannot be read ({error}).", table=table, hint=f"Expected {_EXPECTED}."
         ) from error
     if not len(row) == len(column) == len(values):
-        raise InputError(
-            f"the sparse {table} is damaged: {len(row)} rows, {len(column)} columns, {len(values)} values.",
-            table=table,
-            hint="Build it again from (values, (rows, columns)).",
-        )
+        raise _damaged(table, f"{len(row)} rows, {len(column)} columns, {len(values)} values")
     _check_indices(row, data.shape[0], table)
     _check_indices(column, data.shape[1], table)
     from scipy.sparse import csr_array, csr_matrix, sparray
@@ -349,11 +337,12 @@ def as_csr(data: Any, *, table: str) -> Any:
 def _check_indices(indices: Array, size: int, table: str) -> None:
     if len(indices) and (indices.dtype.kind not in "iu" or indices.min() < 0 or indices.max() >= size):
         wrong = indices[np.argmax((indices < 0) | (indices >= size))]
-        raise InputError(
-            f"the sparse {table} is damaged: the index {wrong} lies outside 0 to {size - 1}.",
-            table=table,
-            hint="Build it again from (values, (rows, columns)) with the right shape.",
-        )
+        raise _damaged(table, f"the index {wrong} lies outside 0 to {size - 1}", " with the right shape")
+
+
+def _damaged(table: str, how: str, shape: str = "") -> InputError:
+    hint = f"Build it again from (values, (rows, columns)){shape}."
+    return InputError(f"the sparse {table} is damaged: {how}.", table=table, hint=hint)
 
 
 def numbers_to_array(values: list[Any]) -> Array:

@@ -23,10 +23,9 @@ from recsys.inputs.ids import (
     range_limit,
     refuse_missing,
 )
-from recsys.inputs.rows import Rows, no_rows
+from recsys.inputs.rows import PLAIN_NUMBER, Rows, no_rows
 from recsys.records.arrays import Array, Codes, Ids, Int
 
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 ROLES: dict[str, tuple[str, ...]] = {
     "case": ("case", "caseid"),
     "user": (
@@ -234,7 +233,7 @@ def missing_column_hint(names: list[str], role: str, value: str) -> str:
     "The columns are: uid, iid. Say which: columns={'user': ...}."
     """
     known = f"The columns are: {', '.join(names)}."
-    if not names or not all(map(_NUMBER.fullmatch, names)):
+    if not names or not all(map(PLAIN_NUMBER.fullmatch, names)):
         return known + Phrase(" Say which: {columns=}.", columns={role: ...})
     header = ["user", "item", value][: len(names)] + ["…"] * (len(names) > 3)
     return (

@@ -24,6 +24,7 @@ _FLOAT_INT_LIMIT = 2.0**53  # floats from here on are not exact integers
 _NO_NEGATIVES = "Grades start at 0 (judged, not relevant); shift them, or drop such rows."
 _AS_UNJUDGED = Phrase(" {negative_grades='unjudged'} reads them as trec_eval does.")
 WHOLE_NUMBER = re.compile(r"\s*[+-]?[0-9]+\s*")
+PLAIN_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
 @dataclass(frozen=True, eq=False)

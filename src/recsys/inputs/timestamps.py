@@ -17,6 +17,7 @@ import numpy as np
 
 from recsys.errors import ColumnError, Fix, InputError, Phrase, SplitError
 from recsys.inputs.ids import refuse_masked
+from recsys.inputs.rows import PLAIN_NUMBER
 from recsys.records.arrays import Array, Bool, Float
 
 UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
@@ -24,7 +25,6 @@ _NANOSECONDS_PER = {"w": 604_800 * 10**9, "d": 86_400 * 10**9, "h": 3600 * 10**9
 _LENGTH_TEXT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(w|d|h|min|s|ms|us|ns)\s*", re.IGNORECASE)
 _ZONE_SUFFIX = re.compile(r"(?:Z|[+-]\d\d:?\d\d)$", re.IGNORECASE)
 _INTEGER_TEXT = re.compile(r"[+-]?[0-9]+")
-_DECIMAL_TEXT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _MISSING_TEXTS = ("", "nan", "nat")  # in any case; str() writes so what is missing
 _INT64 = np.iinfo(np.int64)
 _FORMATS_HINT = "Times are numbers, dates, or ISO text such as 2026-01-31T12:00:00."
@@ -236,7 +236,7 @@ def _text_clock(values: list[Any], missing: Bool, name: str) -> Clock:
     present = [text for text in texts if text]
     if all(map(_INTEGER_TEXT.fullmatch, present)):
         return _number_clock([int(text or 0) for text in texts], missing, name)
-    if all(map(_DECIMAL_TEXT.fullmatch, present)):
+    if all(map(PLAIN_NUMBER.fullmatch, present)):
         numbers = [int(text or 0) if _INTEGER_TEXT.fullmatch(text or "0") else float(text) for text in texts]
         return _number_clock(numbers, missing, name)
     zones = {_ZONE_SUFFIX.search(text) is not None and ":" in text for text in set(present)}

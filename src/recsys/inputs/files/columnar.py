@@ -16,7 +16,7 @@ from recsys.errors import FileError, Phrase, RecsysError, RecsysWarning, hush, n
 from recsys.inputs.files.formats import FileContent, Format, ReadOptions, add_format, check_same_columns
 from recsys.inputs.files.text import locate_errors
 from recsys.inputs.frames import as_frame, detect_columns, find_columns
-from recsys.inputs.ids import IdKind, convert_ids, encode_strings
+from recsys.inputs.ids import IdKind, ids_of_texts
 from recsys.records.arrays import Interactions, Lists
 
 # A function (column names) -> columns to read, or None for all.
@@ -204,10 +204,8 @@ def _convert_id_column(frame: Any, name: str, ids: IdKind | None, file: str) -> 
     if ids == "str" and series.dtype.is_integer():
         return _integers_as_text(series)
     if ids == "int" and series.dtype in (nw.String, nw.Categorical, nw.Enum) and not series.is_null().any():
-        text = np.asarray(series.cast(nw.String).to_list(), dtype=object)
-        known, codes = encode_strings(text, table=file, column=name)
-        known, codes = convert_ids(known, codes, "int", f"{name} ids of {file}", lambda row: f", row {row}")
-        return nw.new_series(name, known.values[codes], nw.Int64, backend=frame.implementation)
+        numbers = ids_of_texts(series.cast(nw.String).to_list(), "int", file, name)
+        return nw.new_series(name, numbers, nw.Int64, backend=frame.implementation)
     return series
 
 

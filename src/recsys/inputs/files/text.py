@@ -40,7 +40,7 @@ from recsys.inputs.frames import (
     unnamed_score,
 )
 from recsys.inputs.ids import IdKind, convert_ids, encode_strings
-from recsys.inputs.rows import WHOLE_NUMBER, Rows, to_interactions, to_lists
+from recsys.inputs.rows import PLAIN_NUMBER, WHOLE_NUMBER, Rows, to_interactions, to_lists
 from recsys.records.arrays import Codes, Float, Ids, Interactions, Lists
 
 _RECBOLE_NAMES = {
@@ -408,7 +408,7 @@ def _begins_like_ratings(head: bytes) -> bool:
 
 
 def _is_number_cell(cell: bytes) -> bool:
-    return re.fullmatch(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", cell) is not None
+    return PLAIN_NUMBER.fullmatch(cell.decode("latin-1")) is not None
 
 
 def _add(form: str, **facts: Any) -> None:
