@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
-from recsys.errors import InputError, NotDefinedError, Phrase
+from recsys.errors import ConventionError, InputError, NotDefinedError, Phrase
 from recsys.metrics.attributes import row_norms, row_products, vector_rows
 from recsys.metrics.ranges import DataLimits, Range
 from recsys.metrics.readings import Entries, Reading
@@ -69,6 +69,11 @@ def ild(
     >>> recsys.evaluate({1: [3, 4], 2: [3, 5]}, {1: {3}}, "ild@2", embeddings=vectors)["ild@2"]
     0.5
     """
+    if not callable(distance) and distance not in ("cosine", *DISTANCES):
+        raise ConventionError(
+            f"ild got distance={distance!r}.",
+            hint=f"Use cosine, {', '.join(DISTANCES)}, or a function of two vectors.",
+        )
     if distance == "cosine":
         return 1.0 - np.nan_to_num(_mean_cosine(h, h.shown(k), drop=missing == "drop"), nan=1.0)
     mean = partial(_mean_custom_distance if callable(distance) else _mean_named_distance, distance)

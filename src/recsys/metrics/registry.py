@@ -639,7 +639,8 @@ def _canonical_params(metric: Metric, params: Mapping[str, Any]) -> tuple[tuple[
 def _check_param(metric: Metric, name: str, value: Any) -> None:
     """Raise ConventionError unless a parameter may have this value.
 
-    Choices that are not names are examples of what may be written; `callable` among them is any function.
+    Choices that are not names are examples of what may be written. With `callable` among them the text may
+    be the name of a function, by which a result is asked for: the metric refuses what it does not know.
     """
     allowed = metric.choices.get(name, ())
     if isinstance(allowed, Between):
@@ -647,10 +648,10 @@ def _check_param(metric: Metric, name: str, value: Any) -> None:
             hint = f"Write {metric.name}({name}={metric.params[name]:g})."
             raise ConventionError(f"{metric.name} needs {allowed} as {name}, got {value!r}.", hint=hint)
         return
-    words = [word for word in allowed if word is not callable]
-    is_function = callable in allowed and callable(value)
-    if value not in words and not is_function and words and all(str(word).isidentifier() for word in words):
-        hint = f"Write {metric.name}({name}={' or '.join(words)})."
+    if callable in allowed:
+        return
+    if value not in allowed and allowed and all(str(word).isidentifier() for word in allowed):
+        hint = f"Write {metric.name}({name}={' or '.join(allowed)})."
         raise ConventionError(f"{metric.name} got {name}={value!r}.", hint=hint)
 
 

@@ -317,14 +317,15 @@ def _by_t(sample: Sample, c: float, alternative: Alternative, confidence: float,
 def infer_difference(first: Sample, second: Sample, *, confidence: float = 0.95) -> Inference:
     """Test of the difference of two independent means, by Welch's t.
 
-    The degrees of freedom are (v + w)^2 / (v^2 / (n - 1) + w^2 / (m - 1)), where v and w are the variances of
-    the means of n and m units (Welch 1947).
+    The degrees of freedom are 1 / (v^2 / (n - 1) + w^2 / (m - 1)), where v and w are the shares of the means
+    of n and m units in the variance of their difference (Welch 1947).
     """
-    variances, sizes = (first.error**2, second.error**2), (first.n, second.n)
-    difference, error = first.mean - second.mean, math.sqrt(sum(variances))
-    spread = sum(v**2 / (n - 1) for v, n in zip(variances, sizes, strict=True)) if min(sizes) > 1 else 0.0
-    df, t = error**4 / spread if spread > 0 else 0.0, t_ratio(difference, error)
-    estimate = Estimate(difference, error, t_interval(difference, error, df, confidence), sum(sizes))
+    sides = first, second
+    difference, error, df = first.mean - second.mean, math.hypot(first.error, second.error), 0.0
+    if error > 0 and min(side.n for side in sides) > 1:
+        df = 1.0 / sum((side.error / error) ** 4 / (side.n - 1) for side in sides)
+    t = t_ratio(difference, error)
+    estimate = Estimate(difference, error, t_interval(difference, error, df, confidence), first.n + second.n)
     return Inference(estimate, "Welch's t", t_tail(t, df), t, df)
 
 

@@ -290,7 +290,7 @@ def _lift(
     if kind == "conversion" and min(min(g.numerator.sum(), (1 - g.numerator).sum()) for g in groups) < 10:
         notes += (caution(SmallSampleWarning, "few_conversions"),)
     found = infer_difference(*samples, confidence=confidence)
-    base, (variance, base_variance) = samples[1].mean, (one.error**2 for one in samples)
+    base, (variance, base_variance) = samples[1].mean, (one.error * one.error for one in samples)
     lift, lift_interval = fieller_lift(samples[0].mean, base, (variance, 0.0, base_variance), found.interval)
     return Lift(
         name, kind, "", "", groups[1].value, groups[0].value, found.estimate.value, found.interval,
@@ -328,7 +328,7 @@ def _with_sequential(
     """
     if sequential is None:
         return row
-    variance = sum(one.error**2 for one in samples)
+    variance = sum(one.error * one.error for one in samples)
     confidence = row.interval.confidence
     if isinstance(sequential, Looks):
         level = (1.0 - confidence) / n_rows
