@@ -184,6 +184,15 @@ def test_minutes_leave_out_settings_of_the_slowest_and_then_the_slowest(monkeypa
     assert recsys.bench(events(), baselines=FAST, minutes=0.01).runs.keys() == {"popularity", "random"}
 
 
+def test_a_plan_says_what_is_not_tuned_so_that_it_can_be_run_again(monkeypatch):
+    slow(monkeypatch, **{"item-knn": 20.0})
+    timed = recsys.bench(events(), baselines=["item-knn"], minutes=0.5)
+    assert timed.training["item-knn"].trials == 0
+    assert any("trials={'item-knn': 0}" in sentence for _, sentence in timed.notes)
+    again = recsys.bench(events(), baselines=["item-knn"], trials={"item-knn": 0})
+    assert dict(again.evaluations["item-knn"]) == dict(timed.evaluations["item-knn"])
+
+
 def test_enough_minutes_change_nothing(result):
     timed = recsys.bench(events(), baselines=FAST, trials=3, minutes=60)
     assert {name: one.trials for name, one in timed.training.items()} == {
@@ -197,6 +206,7 @@ def test_enough_minutes_change_nothing(result):
     [
         ({"minutes": 0}, "minutes is 0"),
         ({"minutes": "2"}, "minutes is '2'"),
+        ({"minutes": float("nan")}, "minutes is nan"),
         ({"trials": {"ease": -1}}, "trials is {'ease': -1}"),
     ],
 )

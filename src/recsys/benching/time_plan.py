@@ -15,9 +15,13 @@ _PLACES_PER_SECOND = 3e7  # items that are scored and compared to rank all of th
 
 @dataclass(frozen=True)
 class TimePlan:
-    """How many settings of each recommender are tried, why others are left out, and the seconds it takes."""
+    """How many settings of each recommender are tried, why others are left out, and the seconds it takes.
+
+    `tuned` are the recommenders that have settings to try.
+    """
 
     trials: dict[str, int]
+    tuned: frozenset[str]
     left_out: dict[str, str]
     seconds: float
 
@@ -28,7 +32,7 @@ class TimePlan:
             _length(self.seconds),
             _length(60 * minutes),
             baselines=list(self.trials),
-            trials={name: n for name, n in self.trials.items() if n} or 0,
+            trials={name: n for name, n in self.trials.items() if name in self.tuned} or 0,
         )
 
 
@@ -56,7 +60,7 @@ def fit_into(
     def lasts(name: str) -> float:
         return each[name] * (kept[name] + fits[name])
 
-    if not is_number(minutes) or minutes <= 0:
+    if not (is_number(minutes) and minutes > 0):
         raise InputError(f"minutes is {minutes!r}.", hint="Pass a number above 0, such as 2.")
     while sum(map(lasts, kept)) > 60 * minutes and len(kept) > 1:
         slowest = max((name for name in kept if name != first), key=lasts)
@@ -65,7 +69,9 @@ def fit_into(
         else:
             left_out[slowest] = f"it would take about {_length(lasts(slowest))}."
             del kept[slowest]
-    return TimePlan({name: kept[name] for name in sorted(kept, key=lasts)}, left_out, sum(map(lasts, kept)))
+    in_order = {name: kept[name] for name in sorted(kept, key=lasts)}
+    tuned = frozenset(name for name, n in trials.items() if n)
+    return TimePlan(in_order, tuned, left_out, sum(map(lasts, kept)))
 
 
 def _length(seconds: float) -> str:

@@ -56,7 +56,7 @@ class Target(click.Path):
     """A file that a verb writes; whether it can is checked before the work is done.
 
     Args:
-        endings: how its name may end; none if whoever writes it checks that.
+        endings: how its name may end; none if the function that writes it checks that.
         makes_folder: whether a missing folder will be created.
     """
 
