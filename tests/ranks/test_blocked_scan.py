@@ -19,8 +19,8 @@ from recsys.conventions.decisions import Conventions
 from recsys.errors import InputError
 from recsys.evaluation.engine import merge
 from recsys.evaluation.options import EvaluationOptions
+from recsys.evaluation.reading import CommonInputs
 from recsys.evaluation.results import Evaluation
-from recsys.evaluation.run import EvaluationRun
 from recsys.inputs import read_interactions
 from recsys.inputs.byte_sizes import parse_memory
 from recsys.ranks.sources import RankingOptions, blocked_scan
@@ -105,7 +105,7 @@ def test_small_budgets_cut_users_and_items(no_least_memory, monkeypatch):
 
 def evaluate_within(memory, model, truth, metrics, **options):
     """What evaluate gives with a budget of memory for the ranking."""
-    run = EvaluationRun.read(model, truth, metrics, EvaluationOptions(**options))
+    run = CommonInputs(metrics, EvaluationOptions(**options)).run_of(model, truth)
     run = replace(run, ranking_options=replace(run.ranking_options, memory=memory))
     return run.evaluate(Conventions())
 
@@ -209,9 +209,8 @@ def test_ranges_of_users_one_after_the_other_are_one_evaluation(memory):
     options = EvaluationOptions(
         seen=seen, by=dict.fromkeys(range(40), "old") | dict.fromkeys(range(40, 120), "new")
     )
-    run = EvaluationRun.read(
-        recsys.Factors(users, items, item_ids=names), truth, [*METRICS, "err@5"], options
-    )
+    model = recsys.Factors(users, items, item_ids=names)
+    run = CommonInputs([*METRICS, "err@5"], options).run_of(model, truth)
     run = replace(run, ranking_options=replace(run.ranking_options, memory=memory))
     conventions = run.effective(Conventions())
     whole = run.evaluate(Conventions())

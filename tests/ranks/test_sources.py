@@ -359,7 +359,7 @@ def test_a_recommender_needs_a_length_and_gives_lists():
 
 @pytest.mark.parametrize("ties", ["by_id", "by_id_desc", "best", "worst", "expected"])
 def test_places_beyond_the_cut_offs_move_nothing(ties, monkeypatch):
-    from recsys.evaluation import run
+    from recsys.evaluation import reading
     from recsys.metrics.registry import METRICS
 
     rng = np.random.default_rng(1)
@@ -381,7 +381,7 @@ def test_places_beyond_the_cut_offs_move_nothing(ties, monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         short = recsys.evaluate(recsys.Factors(users, items), truth, cut, **how)
-        monkeypatch.setattr(run, "max_place_read", lambda _: None)
+        monkeypatch.setattr(reading, "max_place_read", lambda _: None)
         assert recsys.evaluate(recsys.Factors(users, items), truth, cut, **how) == short
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from recsys.audits.findings import Finding
 from recsys.conventions.decisions import Conventions
 from recsys.errors import FloatIdWarning, InputError, Phrase, RecsysError, RecsysWarning, hush
-from recsys.evaluation.run import load_ranking
+from recsys.evaluation.reading import load_ranking
 from recsys.inputs.files import read_file
 from recsys.inputs.frames import as_frame, detect_columns, encode_column
 from recsys.inputs.ids import encode, ids_to_array

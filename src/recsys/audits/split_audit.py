@@ -18,7 +18,7 @@ from recsys.audits.evidence import Evidence, gather_evidence
 from recsys.audits.findings import Audit, Finding
 from recsys.conventions.decisions import AnyConventions, Conventions
 from recsys.errors import CutoffError, InputError, RecsysError, RecsysWarning, hush
-from recsys.evaluation.run import load_ranking
+from recsys.evaluation.reading import load_ranking
 
 
 def audit(

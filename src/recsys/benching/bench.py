@@ -42,8 +42,8 @@ from recsys.display.text_tables import in_bold, note_text
 from recsys.errors import InputError, MissingExtraError, RecsysError, TieWarning, came_as, check_choice, hush
 from recsys.evaluation.evaluate import evaluate, recommend
 from recsys.evaluation.files.result_files import run_facts
+from recsys.evaluation.reading import load_ranking
 from recsys.evaluation.results import Evaluation, Reported
-from recsys.evaluation.run import load_ranking
 from recsys.inputs.ids import ID_KINDS, IdKind
 from recsys.metrics.registry import Request, metric_set, set_requests
 from recsys.models.model_files import fingerprint

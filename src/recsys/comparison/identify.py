@@ -35,6 +35,7 @@ from recsys.display.tabled import Tabled
 from recsys.errors import InputError, NotDefinedError, RecsysError, verb
 from recsys.evaluation.engine import measure, summarise
 from recsys.evaluation.options import EvaluationOptions
+from recsys.evaluation.reading import CommonInputs
 from recsys.evaluation.run import EvaluationRun
 from recsys.metrics.registry import METRICS, Request
 
@@ -555,7 +556,7 @@ class _Space:
             metric, k = self.request.metric, question["k"]
             asked = self.request if metric.at_k == "never" else replace(self.request, k=k)
             options = EvaluationOptions(full_ranking="candidates" in metric.needs)
-            self._runs[text] = EvaluationRun.read(lists, truth, [asked], options)
+            self._runs[text] = CommonInputs([asked], options).run_of(lists, truth)
         return self._runs[text]
 
     def of_preset(self, conventions: Conventions) -> dict[str, Any]:

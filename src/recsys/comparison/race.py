@@ -19,8 +19,8 @@ from recsys.evaluation.asked import Asked
 from recsys.evaluation.cautions import comparison_cautions
 from recsys.evaluation.evaluate_keywords import OF_MODELS, RunKeywords
 from recsys.evaluation.options import EvaluationOptions
+from recsys.evaluation.reading import CommonInputs
 from recsys.evaluation.results import Evaluation
-from recsys.evaluation.run import EvaluationRun
 from recsys.evaluation.stopping import (
     SteppedEvaluation,
     StopWhen,
@@ -179,7 +179,7 @@ def race(
     # Models may list different users; they are compared on the users with truth, which all of them share.
     runs, entries = {}, {}
     for name, model in models.items():
-        runs[name] = run = EvaluationRun.read(model, interactions, metrics, options)
+        runs[name] = run = CommonInputs(metrics, options).run_of(model, interactions)
         entries[name] = run.steps(run.effective(chosen), stop, with_truth=True)
         if not entries[name].advance():
             raise InputError("the truth holds no user.", table="truth")

@@ -19,6 +19,7 @@ from recsys.conventions.decisions import DECISIONS, Conventions
 from recsys.errors import NotDefinedError, RecsysError, hush
 from recsys.evaluation.options import EvaluationOptions
 from recsys.evaluation.ratings import evaluate_ratings
+from recsys.evaluation.reading import CommonInputs
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.run import EvaluationRun
 from recsys.metrics import METRICS, RATINGS, Metric
@@ -590,7 +591,7 @@ def _read(family: str, name: str, requests: tuple[str, ...]) -> EvaluationRun:
 
         rows = [(user, *entry) for user, entries in source.run.items() for entry in entries]
         lists = pd.DataFrame(rows, columns=["user", "item", "rank"])
-    return EvaluationRun.read(lists, source.truth, requests, EvaluationOptions(**options))
+    return CommonInputs(requests, EvaluationOptions(**options)).run_of(lists, source.truth)
 
 
 def _evaluate(

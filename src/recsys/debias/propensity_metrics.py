@@ -16,7 +16,7 @@ import numpy as np
 from recsys.conventions.decisions import AnyConventions, Conventions, relevant
 from recsys.debias.propensities import YANG_POWER, Debiased, inverse_propensity_weights, truth_propensities
 from recsys.errors import ConventionError, InputError, NotDefinedError
-from recsys.evaluation.run import load_ranking
+from recsys.evaluation.reading import load_ranking
 from recsys.inputs import read_interactions
 from recsys.metrics import Terms
 from recsys.metrics.ranges import DataLimits, metric_range

@@ -17,8 +17,8 @@ from recsys.evaluation.evaluate_keywords import (
     OptionalKeywords,
 )
 from recsys.evaluation.options import EvaluationOptions
+from recsys.evaluation.reading import CommonInputs, exclude_items, load_optional_interactions
 from recsys.evaluation.results import Evaluation
-from recsys.evaluation.run import CommonInputs, exclude_items, load_optional_interactions
 from recsys.metrics.registry import Metrics
 from recsys.ranks.sources import RankingOptions, UsersByItems
 from recsys.records.arrays import Lists

@@ -17,8 +17,9 @@ from recsys.errors import InputError, NotDefinedError
 from recsys.evaluation.asked import Asked
 from recsys.evaluation.engine import measure
 from recsys.evaluation.options import EvaluationOptions
+from recsys.evaluation.reading import CommonInputs
 from recsys.evaluation.results import Evaluation
-from recsys.evaluation.run import CommonInputs, EvaluationRun, with_highest_grade, with_undecided
+from recsys.evaluation.run import EvaluationRun, with_highest_grade, with_undecided
 from recsys.inputs.ids import ids_from_sequence, object_array
 from recsys.kernels import DictRanks, rank_dicts
 from recsys.metrics.registry import Request

@@ -9,7 +9,7 @@ from typing import Any
 
 from recsys.errors import ColumnError, IdTypeError, InputError
 from recsys.evaluation.in_pieces.pieces import refuse_no_order
-from recsys.evaluation.run import columns_for
+from recsys.evaluation.reading import columns_for
 from recsys.inputs.files.formats import ROLES
 from recsys.inputs.frames import find_columns
 

@@ -36,8 +36,8 @@ from recsys.errors import (
 )
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.files.result_files import run_facts
+from recsys.evaluation.reading import load_ranking
 from recsys.evaluation.results import Evaluation
-from recsys.evaluation.run import load_ranking
 from recsys.inputs.files import read_file
 from recsys.inputs.files.formats import file_sha256, files_of, is_glob, read_text_file
 from recsys.metrics.registry import Request, parse_all

@@ -26,8 +26,9 @@ from recsys.evaluation.files.digests import digest
 from recsys.evaluation.files.result_files import fingerprint
 from recsys.evaluation.files.row_folders import RowWriter, WrittenPiece, write_piece
 from recsys.evaluation.in_pieces.pieces import PieceResult, join_pieces, refuse_summaries, written_result
+from recsys.evaluation.reading import CommonInputs
 from recsys.evaluation.results import Evaluation
-from recsys.evaluation.run import CommonInputs, EvaluationRun
+from recsys.evaluation.run import EvaluationRun
 from recsys.inputs.byte_sizes import format_memory, parse_memory
 from recsys.inputs.files.atomic_folder import HiddenFolder, lock_folder, remove_folder
 from recsys.inputs.files.atomic_write import write_errors_of, write_text

@@ -14,8 +14,9 @@ from recsys.evaluation.engine import merge
 from recsys.evaluation.evaluate_keywords import BatchKeywords
 from recsys.evaluation.in_pieces.pieces import Remarks
 from recsys.evaluation.options import EvaluationOptions, refuse_no_weight
+from recsys.evaluation.reading import CommonInputs
 from recsys.evaluation.results import Evaluation
-from recsys.evaluation.run import CommonInputs, EvaluationRun
+from recsys.evaluation.run import EvaluationRun
 from recsys.metrics.registry import Metrics
 from recsys.records.arrays import Array, Ids, Partial
 

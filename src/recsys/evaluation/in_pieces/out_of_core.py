@@ -40,16 +40,9 @@ from recsys.evaluation.in_pieces.checkpoints import PieceStore, Storage
 from recsys.evaluation.in_pieces.evaluator import Evaluator
 from recsys.evaluation.in_pieces.pieces import name_row, refuse_no_order
 from recsys.evaluation.options import EvaluationOptions, refuse_no_weight
+from recsys.evaluation.reading import MODEL_ATTRIBUTES, CommonInputs, columns_for
 from recsys.evaluation.results import Evaluation
-from recsys.evaluation.run import (
-    MODEL_ATTRIBUTES,
-    CommonInputs,
-    EvaluationRun,
-    check_user_ids,
-    columns_for,
-    highest_of,
-    with_highest_grade,
-)
+from recsys.evaluation.run import EvaluationRun, check_user_ids, highest_of, with_highest_grade
 from recsys.inputs.byte_sizes import format_memory
 from recsys.inputs.files.atomic_folder import remove_folder
 from recsys.inputs.files.atomic_write import write_errors_of

@@ -23,8 +23,9 @@ from recsys.evaluation.cautions import CAUTIONS, Question, find_cautions
 from recsys.evaluation.engine import merge, without_rows
 from recsys.evaluation.exposure import catalogue_context
 from recsys.evaluation.files.result_files import json_notes, pack, unpack, whole_document
+from recsys.evaluation.reading import CommonInputs
 from recsys.evaluation.results import Evaluation
-from recsys.evaluation.run import CommonInputs, EvaluationRun
+from recsys.evaluation.run import EvaluationRun
 from recsys.inputs.files.formats import most_unpacked
 from recsys.metrics.ranges import Range, union_ranges
 from recsys.metrics.registry import Request
