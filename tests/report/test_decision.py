@@ -132,18 +132,26 @@ class TestWhoLoses:
         assert tile.small == "Most often among users whose relevant items are mainstream (75%, 15 of 20)."
 
     @pytest.mark.parametrize(
-        ("describes", "label", "words"),
+        ("group", "label", "phrase"),
         [
-            ("with {} training interactions", "1", "with 1 training interaction"),
-            ("with {} training interactions", "2-7", "with 2-7 training interactions"),
-            ("who are {} in training", "cold (none)", "who are cold in training"),
-            ("of the group {}", "1", "of the group 1"),
+            ("activity", "1", "with 1 training interaction"),
+            ("activity", "2\u20134", "with 2\u20134 training interactions"),
+            ("cold and warm users", "cold (none)", "who are cold in training"),
+            ("relevant items", "1", "with 1 relevant item"),
+            ("of the caller", "1", "of the group 1"),
         ],
     )
-    def test_groups_in_words(self, describes, label, words):
-        from recsys.report.section_numbers import GroupValues
+    def test_groups_are_phrases(self, group, label, phrase):
+        from recsys.report.report_data import gather_report_data
+        from recsys.report.section_numbers import GroupValues, all_strata
 
-        assert GroupValues("", "", {}, {}, "", {}, describes).who(label) == words
+        had = {u: range(n) for u, n in enumerate([0, 0, 0, 1, 1, 1, 2, 3, 4, 7, 7, 7])}
+        truth = {u: {100 + u, *([200] if u % 2 else [])} for u in range(12)}
+        result = recsys.evaluate({u: [100 + u] for u in truth}, truth, ["ndcg@10"])
+        data = gather_report_data({"a": result}, train=had, truth=truth)
+        strata = {one.name: one for one in all_strata(data)}
+        strata["of the caller"] = GroupValues("", "", {}, {}, "", {})
+        assert strata[group].who(label) == phrase
 
     def test_another_group_names_its_users(self):
         truth = {u: {u} for u in range(80)}

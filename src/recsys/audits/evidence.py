@@ -369,21 +369,22 @@ def _read_table(data: Any, name: str, columns: Mapping[str, Any] | None) -> tupl
     if isinstance(data, str | Path):
         data = read_file(data, "truth", columns=columns)
     table = as_interaction_table(data, columns)
-    with hush(RecsysWarning) as caught:
+    with hush(RecsysWarning) as of_users:
         users, user = table.ids("user")
+    with hush(RecsysWarning) as of_items:
         items, item = table.ids("item")
     findings = [
         Finding(
             "warning",
-            f"the ids of {name} came as floats ({message.split(': ', 1)[-1]})",
+            f"the {role} ids of {name} came as floats; they are whole and were read as integers",
             1,
-            ("user" if "user" in message else "item",),
+            (role,),
             "A missing value once turned them into floats, or a join did: find it, and keep ids "
             "whole numbers or text.",
             name="float_ids",
         )
-        for category, message in caught
-        if issubclass(category, FloatIdWarning)
+        for role, caught in (("user", of_users), ("item", of_items))
+        if any(issubclass(category, FloatIdWarning) for category, _ in caught)
     ]
     # {user: [items]} has an order, but no time that could be compared across users.
     has_times = isinstance(table, FrameTable) or table.kind in ("array", "Interactions")

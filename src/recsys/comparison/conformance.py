@@ -11,7 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from recsys.comparison.implementations import Answer, Function, Refusal, answers_of, check_tolerance
 from recsys.comparison.standard import TOLERANCE, VERSION, Vector, standard_metrics, vectors
@@ -22,6 +22,7 @@ from recsys.metrics.registry import lookup, lookup_rating, split_names
 from recsys.records.checks import check_choices, one_or_several
 
 Verdict = Literal["passed", "failed", "refused"]
+_Name = TypeVar("_Name", str, tuple[str, str])
 
 
 @dataclass(frozen=True)
@@ -70,26 +71,28 @@ class Conformance(Tabled):
     @property
     def by_decision(self) -> dict[str, dict[Verdict, int]]:
         """The same for every value of a decision, such as "gain=exp2", and for "default"."""
+        return {"=".join(filter(None, words)): row for words, row in self._by_value().items()}
+
+    def _by_value(self) -> dict[tuple[str, str], dict[Verdict, int]]:
         rows = []
         for result in self.results:
-            changed = [f"{name}={value}" for name, value in result.vector.conventions.items()]
-            rows += [(words, result.verdict) for words in changed or ["default"]]
+            changed = [(name, str(value)) for name, value in result.vector.conventions.items()]
+            rows += [(words, result.verdict) for words in changed or [("default", "")]]
         return _counts(rows)
 
-    def _wrong_by_decision(self) -> list[str]:
+    def _wrong_by_decision(self) -> dict[str, str]:
         """For each decision how many vectors were answered otherwise, and under which of its values."""
         wrong: dict[str, dict[str, int]] = {}
         asked: Counter[str] = Counter()
-        for words, row in self.by_decision.items():
-            name, _, value = words.partition("=")
+        for (name, value), row in self._by_value().items():
             asked[name] += sum(row.values())
             short = value if len(value) < 20 else "a table"
             wrong.setdefault(name, {})[short] = row["failed"] + row["refused"]
-        lines = []
+        lines = {}
         for name, values in sorted(wrong.items(), key=lambda one: one[0] != "default"):
             under = "" if all(values.values()) else ": " + ", ".join(v for v, n in values.items() if n)
             if any(values.values()):
-                lines.append(f"{name} ({sum(values.values())} of {asked[name]}{under})")
+                lines[name] = f"{name} ({sum(values.values())} of {asked[name]}{under})"
         return lines
 
     @property
@@ -120,8 +123,8 @@ class Conformance(Tabled):
         notes = [f"{passed} of {len(self.results)} vectors of the standard, version {VERSION}"]
         wrong = self._wrong_by_decision()
         if wrong:
-            notes.append("not as the standard says: " + ", ".join(wrong))
-        if len(wrong) > 1 and wrong[0].startswith("default "):
+            notes.append("not as the standard says: " + ", ".join(wrong.values()))
+        if len(wrong) > 1 and "default" in wrong:
             notes.append(Phrase("every decision builds on the default: begin with {conform.decisions=[]}"))
         smallest = self.smallest_failure
         if smallest is not None:
@@ -134,8 +137,8 @@ class Conformance(Tabled):
 _VERDICTS: tuple[Verdict, ...] = ("passed", "failed", "refused")
 
 
-def _counts(rows: Iterable[tuple[str, Verdict]]) -> dict[str, dict[Verdict, int]]:
-    counts: dict[str, dict[Verdict, int]] = {}
+def _counts(rows: Iterable[tuple[_Name, Verdict]]) -> dict[_Name, dict[Verdict, int]]:
+    counts: dict[_Name, dict[Verdict, int]] = {}
     for name, verdict in rows:
         counts.setdefault(name, dict.fromkeys(_VERDICTS, 0))[verdict] += 1
     return counts

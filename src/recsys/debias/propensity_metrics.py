@@ -117,6 +117,7 @@ def evaluate(
     weights, diagnostics = inverse_propensity_weights(chance, clip)
     sizes, n_unobserved = _n_relevant_per_user(observed, n_relevant)
     estimates: dict[tuple[str, str], Estimate] = {}
+    left_out: dict[str, int] = {}
     for request in requests:
         decisions = request.conventions(base)
         check_needs(request, Context(complete=full_ranking))
@@ -139,7 +140,7 @@ def evaluate(
                 stands_for=(weights, sizes) if name == "ips" else (np.ones(len(weights)), None),
             )  # fmt: skip
             if np.isnan(values).any():
-                counts[f"not_candidates of {request}"] = int(np.isnan(values).sum())
+                left_out[f"not_candidates of {request}"] = int(np.isnan(values).sum())
             used = np.ones(len(weights)) if name == "naive" else weights
             with notes_only():
                 estimates[str(request), name] = _estimate(
@@ -152,10 +153,8 @@ def evaluate(
             f"{counts['without_propensity']:,} relevant items were not in train and got the least "
             "popular's weight"
         )
-    notes += [
-        f"{n:,} relevant items left out: {what}" for what, n in counts.items() if what.startswith("not_")
-    ]
-    return Debiased(estimates, diagnostics, notes=tuple(notes), counts=counts)
+    notes += [f"{n:,} relevant items left out: {what}" for what, n in left_out.items()]
+    return Debiased(estimates, diagnostics, notes=tuple(notes), counts=counts | left_out)
 
 
 def _check_estimators(estimators: Sequence[str] | None, n_relevant: Any) -> list[str]:

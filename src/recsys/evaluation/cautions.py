@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from recsys.conventions.presets import preset_name
 from recsys.errors import Fix, InputError, Phrase
 from recsys.evaluation.asked import differences
 from recsys.ranks.ranked_truth import in_history
@@ -336,7 +337,7 @@ def relevant_from_unset(question: Question) -> str | None:
     if not is_rating and not (are_many and _look_like_stars(truth.grades)):
         return None
     chosen = [r.conventions(conventions).relevant_from is not None for r in question.run.requests]
-    if all(chosen) or not str(conventions).startswith("default"):
+    if all(chosen) or preset_name(conventions) not in (None, "default"):
         return None
     values = np.unique(truth.grades[truth.grades > 0])
     if len(values) < (2 if are_many else 3):

@@ -431,6 +431,11 @@ class Request:
         return replace(self, k=check_k(self.metric, k))
 
     @property
+    def family(self) -> str:
+        """Its name without a cut-off, the same at every k."""
+        return str(replace(self, k=None))
+
+    @property
     def summary(self) -> Callable[..., float] | None:
         """What makes one number of the values per case; None for their mean, and for the whole catalogue."""
         return None if self.metric.kind == "catalogue" else self.metric.pooling.summary or self.aggregate

@@ -417,8 +417,7 @@ def _comparison_sentences(comparison: Comparison, cites: _Citations) -> Iterator
         yield f"P-values are not corrected for multiple comparisons: there are {len(rows)}."
     else:
         correction += cites.method(options.correction) + ", for the choice of the best too," * is_chosen
-        families = comparison.family.rpartition(", ")[0]
-        yield f"P-values are corrected by {correction} within each family: {families}."
+        yield f"P-values are corrected by {correction} within each family: {comparison.table.families}."
         if any(row.interval.confidence > options.confidence for row in rows):
             yield "The intervals of a family hold together (Bonferroni)."
     if any(row.effect.name for row in rows):

@@ -158,11 +158,10 @@ def overview(data: ReportData) -> tuple[HtmlTable, list[HtmlTable]]:
         is_first_beyond = beyond and m == next(b for b in metrics if data.is_beyond_accuracy(b))
         for name, line in zip(data.names, rows, strict=True):
             made = _value_cell(values[m][name], values[m])
-            word = "best" if name == best else "ties with the best" if name in tied and best else ""
-            tone = (
-                f"{'best' if word == 'best' else 'tied' if word else ''} {'apart' if is_first_beyond else ''}"
-            )
-            small = "\n".join(filter(None, [made.small, "≈ ties" if word.startswith("ties") else ""]))
+            is_best, is_tied = name == best, bool(best) and name != best and name in tied
+            word = "best" if is_best else "ties with the best" if is_tied else ""
+            tone = f"{'best' if is_best else 'tied' if is_tied else ''} {'apart' if is_first_beyond else ''}"
+            small = "\n".join(filter(None, [made.small, "≈ ties" if is_tied else ""]))
             line.append(replace(made, small=small, tone=tone.strip(), spoken=word, quiet=beyond))
     columns: dict[str, list[Any]] = {"model": data.names}
     for m in metrics:
@@ -243,7 +242,7 @@ def selection(data: ReportData) -> dict[str, Any]:
         found = [data.rows.get((model, base or "", m)) for model in names]
         rows = [row and _numbers(row, verdict_shown(data, row).word, words) for row in found]
         metrics.append({
-            "name": m, "family": m.rsplit("@", 1)[0] if request.k is not None else m, "k": request.k,
+            "name": m, "family": request.family, "k": request.k,
             "beyond": data.is_beyond_accuracy(m),
             "order": [names.index(n) for n in data.ranked(m)],
             "values": [[_as_shown(v) for v in value_with_interval(data, n, m)] for n in names],

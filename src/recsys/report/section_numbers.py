@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,8 +50,8 @@ _MIN_USERS_IN_GROUP, _ALPHA = 20, 0.05
 class GroupValues:
     """A metric by group of users: a value with its interval per model and group.
 
-    Sizes are of the cases in the means; those without relevant items are in none. `describes` is the end of a
-    sentence about the users of a group, such as "with {} training interactions".
+    Sizes are of the cases in the means; those without relevant items are in none. `phrases` say who is in a
+    group, such as "with 2-7 training interactions"; by default its name does.
     """
 
     name: str
@@ -60,12 +60,11 @@ class GroupValues:
     values: Mapping[str, Mapping[str, Triple]]
     caption: str
     masks: Mapping[str, Bool]  # of the cases of `ReportData.aligned`; empty where these are other cases
-    describes: str = "of the group {}"
+    phrases: Mapping[str, str] = field(default_factory=dict)
 
     def who(self, label: str) -> str:
         """Return the users of a group, as a phrase that follows their noun."""
-        words = self.describes.format(label.partition(" (")[0])
-        return words.removesuffix("s") if label == "1" else words
+        return self.phrases.get(label, f"of the group {label}")
 
 
 class GroupRow(NamedTuple):
@@ -119,7 +118,7 @@ def main_metrics(data: ReportData) -> list[str]:
     k = data.requests[data.metric].k or 10
     nearest: dict[str, str] = {}
     for metric in data.metrics:
-        family = metric.rsplit("@", 1)[0]
+        family = data.requests[metric].family
         distance = abs((data.requests[metric].k or k) - k)
         known = nearest.get(family)
         if known is None or distance < abs((data.requests[known].k or k) - k):
@@ -137,7 +136,7 @@ def curves(data: ReportData) -> dict[str, dict[str, dict[int, Triple]]]:
     for metric in data.metrics:
         k = data.requests[metric].k
         if k is not None:
-            families.setdefault(metric.rsplit("@", 1)[0], []).append((k, metric))
+            families.setdefault(data.requests[metric].family, []).append((k, metric))
     cut_offs = {family: sorted(pairs) for family, pairs in families.items() if len(pairs) > 1}
     if cut_offs:
         return {
@@ -150,7 +149,7 @@ def curves(data: ReportData) -> dict[str, dict[str, dict[int, Triple]]]:
 def _curves_of_lists(data: ReportData, families: Sequence[str]) -> dict[str, dict[str, dict[int, Triple]]]:
     from recsys.evaluation.evaluate import evaluate
 
-    lead = data.metric.rsplit("@", 1)[0]
+    lead = data.requests[data.metric].family
     names = [lead, *(m.name for m in metric_set("curves"))]
     metrics = [name for name in dict.fromkeys(names) if name in families]
     if data.judged is None or set(data.lists) != set(data.names) or not metrics:
@@ -244,18 +243,23 @@ def _strata(data: ReportData) -> Iterator[GroupValues | None]:
     if data.train is not None:
         n_train = count_entries(data.train, users)
         group, labels = _ranges(n_train, measured)
-        words = "with {} training interactions"
-        yield _values_by_group(data, "activity", "training interactions", group, labels, describes=words)
+        words = _with_so_many(labels, "training interaction")
+        yield _values_by_group(data, "activity", "training interactions", group, labels, phrases=words)
         if (n_train == 0).any() and (n_train > 0).any():
-            group, labels = np.where(n_train == 0, 0, 1), ["cold (none)", "warm (some)"]
-            title, words = "history in training", "who are {} in training"
-            yield _values_by_group(data, "cold and warm users", title, group, labels, describes=words)
+            group = np.where(n_train == 0, 0, 1)
+            words = {"cold (none)": "who are cold in training", "warm (some)": "who are warm in training"}
+            title = "history in training"
+            yield _values_by_group(data, "cold and warm users", title, group, list(words), phrases=words)
         yield _by_item_popularity(data, users)
     if data.truth is not None:
         n_relevant = count_entries(data.truth, Ids(data.aligned.ids))
         group, labels = _ranges(n_relevant, measured)
-        title, words = "relevant items in the truth", "with {} relevant items"
-        yield _values_by_group(data, "relevant items", title, group, labels, describes=words)
+        title, words = "relevant items in the truth", _with_so_many(labels, "relevant item")
+        yield _values_by_group(data, "relevant items", title, group, labels, phrases=words)
+
+
+def _with_so_many(labels: Sequence[str], noun: str) -> dict[str, str]:
+    return {label: f"with {label} {noun}{'' if label == '1' else 's'}" for label in labels}
 
 
 def head_and_tail(
@@ -365,8 +369,9 @@ def _by_item_popularity(data: ReportData, users: Ids) -> GroupValues | None:
         return None
     edges = np.quantile(known, [1 / 3, 2 / 3])
     group = np.where(np.isnan(by_user), -1, np.searchsorted(edges, by_user, side="left"))
-    return _values_by_group(data, "popularity of what they want", "popularity of their relevant items", group,
-                       ["niche", "mixed", "mainstream"], describes="whose relevant items are {}")  # fmt: skip
+    words = {label: f"whose relevant items are {label}" for label in ("niche", "mixed", "mainstream")}
+    name, title = "popularity of what they want", "popularity of their relevant items"
+    return _values_by_group(data, name, title, group, list(words), phrases=words)
 
 
 def evaluated_groups(data: ReportData, metric: str) -> tuple[dict[str, dict[str, Triple]], dict[str, int]]:
@@ -424,7 +429,7 @@ def measured_cases(data: ReportData, metric: str) -> Bool:
 
 
 def _values_by_group(
-    data: ReportData, name: str, title: str, group: Int, labels: Sequence[str], *, describes: str
+    data: ReportData, name: str, title: str, group: Int, labels: Sequence[str], *, phrases: Mapping[str, str]
 ) -> GroupValues | None:
     """Return the headline metric by group; None with fewer than two groups."""
     metric = data.metric
@@ -434,7 +439,7 @@ def _values_by_group(
     if len(masks) < 2:
         return None
     values, sizes = group_values(data, metric, masks)
-    return GroupValues(name, title, sizes, values, f"{metric} by {title}.", masks, describes)
+    return GroupValues(name, title, sizes, values, f"{metric} by {title}.", masks, phrases)
 
 
 def group_rows(data: ReportData, baseline: str) -> dict[tuple[str, str, str], GroupRow]:

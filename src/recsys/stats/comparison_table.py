@@ -236,17 +236,22 @@ class Row:
 
 @dataclass(frozen=True)
 class ComparisonTable:
-    """All rows, the family that p-values are corrected over, and the cases each model lacks.
+    """All rows, the families that p-values are corrected over, and the cases each model lacks.
 
     A higher value of a metric `beyond_accuracy` is not better in itself: its verdict is higher or lower.
     """
 
     rows: tuple[Row, ...]
-    family: str
+    families: str
     options: Options
     missing: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
     beyond_accuracy: frozenset[str] = frozenset()
+
+    @property
+    def family(self) -> str:
+        """The families, and how p-values are corrected over them."""
+        return f"{self.families}, {self.options.correction}"
 
     def __getitem__(self, key: tuple[str, str]) -> Row:
         """The first row of (model, metric)."""

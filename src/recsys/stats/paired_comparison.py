@@ -357,7 +357,7 @@ class _Families:
         return adjusted
 
     def says(self) -> str:
-        """What is corrected over what."""
+        """What the families are."""
         pairs = list(dict.fromkeys((model, base) for model, base, _ in self.triples))
         n_metrics = len(dict.fromkeys(metric for *_, metric in self.triples))
         if self.chosen:
@@ -368,7 +368,7 @@ class _Families:
         if n_metrics > 1:
             others = plural(n_metrics - 1, "other metric")
             text += f"; secondary: the same on {others}, {plural(len(pairs) * (n_metrics - 1), 'comparison')}"
-        return f"{text}, {self.options.correction}"
+        return text
 
 
 def _families(

@@ -38,7 +38,6 @@ from recsys.display.text_tables import note_text
 from recsys.errors import UnknownNameError
 from recsys.evaluation.evaluate import evaluate
 from recsys.inputs.files import write_text
-from recsys.metrics.registry import Request
 from recsys.ranks.sources import Scores
 from recsys.records.arrays import Array, Float
 from recsys.report import figures
@@ -172,7 +171,7 @@ def places_of(metric: str, values: dict[str, float]) -> dict[str, int]:
     >>> places_of("rmse", {"a": 0.9, "b": 1.1, "c": 0.9}), places_of("ndcg@10", {"a": 0.2, "b": 0.3})
     ({'a': 1, 'b': 3, 'c': 1}, {'a': 2, 'b': 1})
     """
-    sign = -1 if Request.parse(metric.partition(" ")[0]).metric.better == "lower" else 1
+    sign = -1 if metric in ERRORS else 1
     return {
         name: 1 + sum(sign * other > sign * value for other in values.values())
         for name, value in values.items()
