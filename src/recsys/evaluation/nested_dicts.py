@@ -23,7 +23,7 @@ from recsys.evaluation.run import EvaluationRun, with_highest_grade, with_undeci
 from recsys.inputs.ids import ids_from_sequence, object_array
 from recsys.kernels import DictRanks, rank_dicts
 from recsys.metrics.registry import Request
-from recsys.ranks.ties import count_undecided
+from recsys.ranks.ties import TiedHits, count_undecided, rule_of_hits
 from recsys.records.arrays import Array, Context, Float, Hits, Ids, Int, cached_property
 
 if TYPE_CHECKING:
@@ -180,15 +180,10 @@ class DictTruth:
         ranks = self.ranks
         rank, tied, order = ranks.above + 1, None, None
         if ranks.ties is not None:
-            equal, ahead_by_id, ahead_given = ranks.ties
-            if ties in ("by_id", "by_id_desc", "given"):
-                ahead = {"by_id": ahead_by_id, "by_id_desc": equal - 1 - ahead_by_id, "given": ahead_given}
-                rank = rank + ahead[ties]
-                order = np.lexsort((rank, ranks.case))
-            else:
-                tied = equal
-                order = np.lexsort((ahead_by_id, -ranks.grade, rank, ranks.case))
-        elif ranks.has_ties and ties not in ("by_id", "by_id_desc", "given"):
+            equal, by_id, as_given = ranks.ties
+            found = TiedHits(ranks.case, by_id, ranks.grade, ranks.above, equal, by_id, as_given)
+            rank, tied, order = found.places(rule_of_hits(ties))
+        elif ranks.has_ties and rule_of_hits(ties) == "expected":
             tied = np.ones(len(rank), dtype=np.int64)
 
         def ordered(values: Any) -> Any:

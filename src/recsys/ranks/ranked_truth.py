@@ -16,7 +16,14 @@ import numpy as np
 from recsys import kernels
 from recsys.errors import DuplicateError, InputError, NotDefinedError, Phrase
 from recsys.inputs.ids import differing_ids_hint
-from recsys.ranks.ties import count_undecided, groups_of_ties, order_by_id, order_in_groups, rule_of_hits
+from recsys.ranks.ties import (
+    TiedHits,
+    ahead_by_id,
+    count_undecided,
+    groups_of_ties,
+    order_by_id,
+    rule_of_hits,
+)
 from recsys.records.arrays import (
     Array,
     Bool,
@@ -30,6 +37,7 @@ from recsys.records.arrays import (
     Shown,
     cached_property,
     is_in,
+    is_repeat,
     runs,
 )
 
@@ -97,20 +105,33 @@ class MatchedTruth:
     threads: int | None = None
     truth_counts: Mapping[str, int] = field(default_factory=dict)
     _hits_by_rule: dict[str, Hits] = field(default_factory=dict, init=False, repr=False)
-    _repeats: dict[str, int] = field(default_factory=dict, init=False, repr=False)
     restricted = False
+
+    @cached_property
+    def matches(self) -> kernels.Matches:
+        """The list entries that are judged items: found once, in the order of the lists, for all rules."""
+        return kernels.match_lists(
+            self.list_indptr,
+            self.listed,
+            self.truth_indptr,
+            self.judged,
+            backend=self.backend,
+            threads=self.threads,
+        )
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """The counts of the truth, and how many list entries repeat an item once the lists were matched."""
-        if not self._repeats:
-            return self.truth_counts
-        return {**self.truth_counts, "repeated_items": self._repeats["n"]}
+        """The counts of the truth, and how many list entries repeat an item."""
+        return {**self.truth_counts, "repeated_items": self.matches.n_repeated}
 
     @cached_property
     def groups(self) -> tuple[Int, Int] | None:
         """For each list entry, the start and the size of its group of equal scores; None without ties."""
         return None if self.scores is None else groups_of_ties(self.scores, self.list_indptr)
+
+    @cached_property
+    def _ahead_by_id(self) -> Int:
+        return np.zeros(0, np.int64) if self.groups is None else ahead_by_id(self.listed, self.groups)
 
     @cached_property
     def _truth_columns(self) -> dict[str, Any]:
@@ -128,8 +149,8 @@ class MatchedTruth:
         rule = "given" if self.groups is None else rule_of_hits(ties)
         if rule not in self._hits_by_rule:
             self._hits_by_rule[rule] = self._find_hits(rule)
-        if duplicates == "error" and self._repeats["n"]:
-            at = self._repeats["first"]
+        if duplicates == "error" and self.matches.n_repeated:
+            at = self.matches.first_repeated
             case = int(np.searchsorted(self.list_indptr, at, side="right")) - 1
             raise DuplicateError(
                 f"user {self.cases.name(case)!r} was recommended item "
@@ -140,32 +161,26 @@ class MatchedTruth:
         return self._hits_by_rule[rule]
 
     def _find_hits(self, rule: str, *, refuse_repeats: bool = True) -> Hits:
-        listed = self.listed
-        if rule.startswith("by_id"):
-            listed = order_by_id(listed, self.groups, descending=rule == "by_id_desc")
-        matches = kernels.match_lists(
-            self.list_indptr,
-            listed,
-            self.truth_indptr,
-            self.judged,
-            backend=self.backend,
-            threads=self.threads,
-        )
-        self._repeats.setdefault("n", matches.n_repeated)
-        self._repeats.setdefault("first", matches.first_repeated)
-        case = matches.case
+        matches = self.matches
+        case, repeat, hit_items = matches.case, matches.repeat, self.listed[matches.at]
         grade = None if self.grades is None else self.grades[matches.truth]
-        rank, tied, order = matches.at - self.list_indptr[case] + 1, None, None
-        if self.ranks is not None:
+        tied: Int | None = None
+        by_rank: Any = slice(None)
+        if self.groups is not None:
+            starts, sizes = (column[matches.at] for column in self.groups)
+            if refuse_repeats and rule == "expected":
+                self._refuse_tied_repeats(sizes)
+            above, as_given = starts - self.list_indptr[case], matches.at - starts
+            by_id = self._ahead_by_id[matches.at] if rule.startswith("by_id") else as_given
+            found = TiedHits(case, hit_items, grade, above, sizes, by_id, as_given)
+            rank, tied, by_rank = found.places(rule)
+            if rule != "expected" and repeat.any():  # which of two comes first depends on the rule
+                repeat = repeat.copy()
+                repeat[by_rank] = is_repeat(matches.truth[by_rank])
+        elif self.ranks is not None:
             rank = self.ranks[matches.at]
-        hit_items = listed[matches.at]
-        if self.groups is not None and rule == "expected":
-            starts, sizes = self.groups
-            if refuse_repeats:
-                self._refuse_tied_repeats(matches, case, sizes)
-            rank, tied = starts[matches.at] - self.list_indptr[case] + 1, sizes[matches.at]
-            order = order_in_groups(case, rank, hit_items, grade)
-        by_rank = slice(None) if order is None else order
+        else:
+            rank = matches.at - self.list_indptr[case] + 1
         n_listed = self.list_indptr[1:] - self.list_indptr[:-1]
         if self.ranks is not None:
             n_listed = np.where(n_listed > 0, np.append(self.ranks, 0)[self.list_indptr[1:] - 1], 0)
@@ -178,25 +193,22 @@ class MatchedTruth:
             grade=None if grade is None else grade[by_rank],
             n_listed=n_listed,
             tied=None if tied is None else tied[by_rank],
-            repeat=matches.repeat[by_rank] if matches.repeat.any() else None,
+            repeat=repeat[by_rank] if repeat.any() else None,
             weight=None if weights is None else weights[hit_items[by_rank]],
             n_candidates=n_listed if self.complete else None,
             given_none=self.given_none,
             **self._truth_columns,
         )
 
-    def _refuse_tied_repeats(self, matches: kernels.Matches, case: Array, sizes: Int) -> None:
+    def _refuse_tied_repeats(self, sizes: Int) -> None:
         """Raise an error if an item ties with its own repeat: it has no first place."""
+        matches = self.matches
         repeats = np.flatnonzero(matches.repeat)
-        if len(repeats) == 0:
-            return
-        pairs = case.astype(np.int64) * len(self.items) + self.judged[matches.truth]
-        tied_pairs = pairs[sizes[matches.at] > 1]
-        conflict = repeats[np.isin(pairs[repeats], tied_pairs)]
+        conflict = repeats[np.isin(matches.truth[repeats], matches.truth[sizes > 1])]
         if len(conflict):
             at = conflict[0]
             raise DuplicateError(
-                f"user {self.cases.name(case[at])!r} was recommended item "
+                f"user {self.cases.name(matches.case[at])!r} was recommended item "
                 f"{self.items.name(self.judged[matches.truth[at]])!r} more than once, with a tied score.",
                 table="lists",
                 hint=Phrase("Drop the repeats, or order ties with {ties='by_id'}."),
@@ -205,30 +217,26 @@ class MatchedTruth:
     def shown(self, ties: str) -> Shown:
         """Return the lists; equal scores are ordered by id if the rule for ties leaves their order open."""
         listed = self.listed
-        if ties != "given":
-            listed = order_by_id(listed, self.groups, descending=ties == "by_id_desc")
+        if self.groups is not None and ties != "given":
+            listed = order_by_id(listed, self.groups, self._ahead_by_id, descending=ties == "by_id_desc")
         above: Int | None = None
         tied: Int | None = None
         if self.groups is not None and ties in ("best", "worst"):
             starts, tied = self.groups
             above = starts - np.repeat(self.list_indptr[:-1], np.diff(self.list_indptr))
         places = None if self.ranks is None else self.ranks.astype(np.int32)
-        repeated = self._repeats.get("n", 1) > 0
+        repeated = self.matches.n_repeated > 0
         return Shown(self.list_indptr, listed, places, repeated=repeated, above=above, tied=tied)
 
     def of_judged(self) -> MatchedTruth:
-        width, cases = max(len(self.items), 1), np.arange(len(self.cases), dtype=np.int64)
-        sizes = np.diff(self.list_indptr)
-        listed_pairs = np.repeat(cases, sizes) * width + self.listed
-        judged_pairs = np.repeat(cases, np.diff(self.truth_indptr)) * width + self.judged
-        keep = np.isin(listed_pairs, judged_pairs)
+        keep = self.matches.at
         return replace(
             self,
-            list_indptr=np.concatenate([[0], np.cumsum(keep)])[self.list_indptr],
+            list_indptr=np.searchsorted(keep, self.list_indptr),
             listed=self.listed[keep],
             scores=None if self.scores is None else self.scores[keep],
             ranks=None,
-            given_none=sizes == 0,
+            given_none=np.diff(self.list_indptr) == 0,
         )
 
     def n_undecided(self) -> tuple[int, int]:
@@ -387,23 +395,16 @@ class CountedTruth:
     def hits(self, ties: str, duplicates: str) -> Hits:
         """Hits under a rule for ties; `duplicates` has no effect, as a full ranking repeats nothing."""
         del duplicates
-        rule = "by_id" if not self.has_ties or ties == "given" else rule_of_hits(ties)
+        rule = rule_of_hits(ties) if self.has_ties else "by_id"
         if rule in self._hits_by_rule:
             return self._hits_by_rule[rule]
         candidates = np.flatnonzero(self.above >= 0)
         all_cases = np.repeat(np.arange(len(self.cases), dtype=np.int32), self.truth.sizes)
         case, above, tied = all_cases[candidates], self.above[candidates], self.tied[candidates]
         grade = None if self.grades is None else self.grades[candidates]
-        group_sizes: Int | None = None
-        if rule == "expected":
-            rank, group_sizes = above + 1, tied
-            order = order_in_groups(case, rank, self.judged[candidates], grade)
-        else:
-            ahead = self.ahead[candidates]
-            n_before = tied - 1 - ahead if rule == "by_id_desc" else ahead
-            rank = above + 1 + n_before
-            order = np.argsort(case * (rank.max(initial=0) + 1) + rank, kind="stable")
-        item = self.judged[candidates][order]
+        item, ahead = self.judged[candidates], self.ahead[candidates]
+        rank, group_sizes, order = TiedHits(case, item, grade, above, tied, ahead).places(rule)
+        item = item[order]
         self._hits_by_rule[rule] = Hits(
             n_cases=len(self.cases),
             case=case[order],

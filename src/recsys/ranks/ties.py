@@ -7,6 +7,8 @@ expected leaves the groups in the hits (`Hits.tied`), and metrics take the mean 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from recsys.records.arrays import Array, Codes, Float, Hits, Int, runs
@@ -26,16 +28,22 @@ def groups_of_ties(scores: Float, indptr: Int) -> tuple[Int, Int] | None:
     return np.repeat(starts, sizes), np.repeat(sizes, sizes)
 
 
-def order_by_id(listed: Codes, groups: tuple[Int, Int] | None, *, descending: bool) -> Codes:
-    """Return the entries of lists, those of a group ordered by id."""
-    if groups is None:
-        return listed
+def ahead_by_id(listed: Codes, groups: tuple[Int, Int]) -> Int:
+    """Return how many entries of its group have a smaller id than each entry of lists, or came first."""
     starts, sizes = groups
     tied = np.flatnonzero(sizes > 1)
-    sign = -1 if descending else 1
-    order = np.lexsort((sign * listed[tied].astype(np.int64), starts[tied]))
+    ahead = np.zeros(len(listed), dtype=np.int64)
+    ahead[tied[np.lexsort((listed[tied], starts[tied]))]] = tied - starts[tied]
+    return ahead
+
+
+def order_by_id(listed: Codes, groups: tuple[Int, Int], ahead: Int, *, descending: bool) -> Codes:
+    """Return the entries of lists, those of a group ordered by id."""
+    starts, sizes = groups
+    tied = np.flatnonzero(sizes > 1)
+    before = sizes[tied] - 1 - ahead[tied] if descending else ahead[tied]
     ordered = listed.copy()
-    ordered[tied] = listed[tied[order]]
+    ordered[starts[tied] + before] = listed[tied]
     return ordered
 
 
@@ -44,10 +52,33 @@ def rule_of_hits(ties: str) -> str:
     return "expected" if ties in ("best", "worst") else ties
 
 
-def order_in_groups(case: Array, rank: Int, item: Array, grade: Float | None) -> Array:
-    """Order hits by case and rank, those with equal scores by grade, highest first, then by item."""
-    grades = np.ones(len(case)) if grade is None else grade
-    return np.lexsort((item, -grades, rank, case))
+class TiedHits(NamedTuple):
+    """Judged items that were found: the scores above each, those equal to it, and what decides among them."""
+
+    case: Array
+    item: Array
+    grade: Float | None
+    above: Int
+    tied: Int
+    """Its own score among them."""
+    by_id: Int
+    """How many of these have a smaller id."""
+    as_given: Int | None = None
+    """How many of these came first; None where nothing came in an order, and ids decide."""
+
+    def places(self, rule: str) -> tuple[Int, Int | None, Int]:
+        """Return the rank of each hit, its ties if the rule leaves them, and the order of the hits.
+
+        Hits are ordered by case and rank, those that still tie by grade, highest first, then by id.
+        """
+        if rule == "expected":
+            grades = np.ones(len(self.case)) if self.grade is None else self.grade
+            order = np.lexsort((self.item, -grades, self.above, self.case))
+            return self.above + 1, self.tied, order
+        ahead = self.by_id if rule == "by_id" or self.as_given is None else self.as_given
+        rank = self.above + 1 + (self.tied - 1 - self.by_id if rule == "by_id_desc" else ahead)
+        by_place = self.case.astype(np.int64) * (rank.max(initial=0) + 1) + rank
+        return rank, None, np.argsort(by_place, kind="stable")
 
 
 def count_undecided(hits: Hits) -> tuple[int, int]:
