@@ -64,7 +64,7 @@ def test_repeated_rows_keep_the_highest_grade_and_the_first_time(grouped):
     assert made.grades.tolist() == [best[key] for key in keys]
     assert made.times.tolist() == [first[key] for key in keys]
     assert made.counts.tolist() == [times[key] for key in keys]
-    assert made.notes["repeated_rows"] == N_ROWS - len(keys)
+    assert made.facts.repeated_rows == N_ROWS - len(keys)
     assert made.item_counts.tolist() == np.bincount(made.codes, minlength=len(made.items)).tolist()
 
 

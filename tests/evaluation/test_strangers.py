@@ -56,7 +56,7 @@ class TestFiles:
         writer.start()
         read = recsys.read_file(pipe)
         writer.join()
-        assert (len(read.cases), read.notes["format"]) == (20_000, "trec")
+        assert (len(read.cases), read.facts.format) == (20_000, "trec")
 
     def test_a_shell_gives_pipes_to_the_command(self, run, tmp_path):
         del run

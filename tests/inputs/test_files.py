@@ -38,6 +38,7 @@ from recsys.inputs import read_interactions, read_lists
 from recsys.inputs.files import FORMATS, read_file, write_bytes, write_text
 from recsys.inputs.files.formats import Format, add_format
 from recsys.inputs.files.reader import read_attributes, read_table, write_table
+from recsys.records.read_facts import ReadFacts
 from worlds.table_files import FAULTS, LISTS, READABLE
 
 
@@ -108,7 +109,7 @@ def test_arrow_files(tmp_path, packed, compression):
         path.write_bytes(gzip.compress((tmp_path / "lists.feather").read_bytes()))
     lists = read_file(path)
     assert lists_of(lists) == {"7": ["b", "a"], "8": ["a"]}
-    assert lists.notes["format"] == "arrow"
+    assert lists.facts.format == "arrow"
     assert lists_of(read_file(path, ids="auto")) == {7: ["b", "a"], 8: ["a"]}
     table, roles = read_table(path, ids="auto")
     assert table["userId"].tolist() == [7, 7, 8]
@@ -285,7 +286,7 @@ def test_standard_input(monkeypatch):
     monkeypatch.setattr(sys, "stdin", Stdin)
     lists = read_file("-")
     assert lists_of(lists) == LISTS
-    assert lists.notes["file"] == "<stdin>"
+    assert lists.facts.file == "<stdin>"
 
 
 def test_trec_orders_by_score_and_keeps_the_ties_for_the_conventions(put):
@@ -299,9 +300,9 @@ def test_negative_grades_are_kept_for_the_conventions_and_counted(put):
     truth = read_file(put("a.qrels", "# 2020\nq 0 d1 2\nq 0 d2 -1\nq 0 d3 0\nr 0 d1 -2\n"), "truth")
     assert lists_of(truth) == {"q": ["d1", "d2", "d3"], "r": ["d1"]}
     assert truth.grades.tolist() == [2.0, -1.0, 0.0, -2.0]
-    assert (truth.notes["negative_grades"], truth.notes["comments"]) == (2, 1)
+    assert (truth.facts.negative_grades, truth.facts.comments) == (2, 1)
     table = read_file(put("a.csv", "user,item,grade\nq,d1,-1\n"), "truth")
-    assert table.notes["negative_grades"] == 1
+    assert table.facts.negative_grades == 1
     with pytest.raises(InputError, match="the grade -1 of item 'd1' for user 'q' is negative"):
         read_interactions(table)
 
@@ -617,10 +618,10 @@ def test_links_and_folders_are_not_written_to(tmp_path):
 
 def test_notes_say_what_was_read(put):
     lists = read_file(put("a.csv", "user,item\nu, a\nu,b\n"))
-    assert json.loads(json.dumps(lists.notes)) == {
+    assert json.loads(json.dumps(lists.facts.to_notes())) == {
         "read": {"user_column": "user", "item_column": "item", "unused": [], "rows": "grouped"},
         "padded_item_ids": 1,
-        "file": lists.notes["file"],
+        "file": lists.facts.file,
         "format": "csv",
     }
 
@@ -635,10 +636,10 @@ def test_notes_name_unused_columns_and_how_rows_stand(tmp_path, users, arrangeme
     files = [read_file(tmp_path / name) for name in ("a.csv", "a.parquet", "a.jsonl")]
     expected = {"user_column": "user", "item_column": "item", "unused": ("title",), "rows": arrangement}
     for lists in [*files, read_lists(table), read_lists(numbers)]:
-        assert lists.notes["read"] == expected
-    assert "rows" not in read_lists(table.assign(score=1.0)).notes["read"]
-    assert "rows" not in read_interactions(table).notes["read"]
-    assert "read" not in read_lists({1: [2]}).notes
+        assert lists.facts.to_notes()["read"] == expected
+    assert read_lists(table.assign(score=1.0)).facts.arrangement is None
+    assert read_interactions(table).facts.arrangement is None
+    assert read_lists({1: [2]}).facts == ReadFacts()
 
 
 def test_the_footnote_says_that_rows_gave_the_order(tmp_path):
@@ -680,7 +681,7 @@ def test_a_score_of_another_name_is_not_passed_over(tmp_path, name):
     assert lists.items.values[lists.codes].tolist() == ["b", "a"]
     for unused in ([1, 2], ["x", "0.5"]):
         write(affinity=unused)
-        assert read_file(path).notes["read"]["unused"] == ("affinity",)
+        assert read_file(path).facts.unused == ("affinity",)
 
 
 def test_attributes_have_ids_of_the_type_asked_for_and_numbers_where_all_are(tmp_path):

@@ -43,7 +43,7 @@ def test_pairs_are_merged_alike_by_every_way_of_sorting(monkeypatch, n_users):
     for part in parts[1:]:
         for name in ("indptr", "codes", "counts"):
             assert np.array_equal(getattr(parts[0], name), getattr(part, name)), name
-        assert parts[0].notes["repeated_rows"] == part.notes["repeated_rows"] > 0
+        assert parts[0].facts.repeated_rows == part.facts.repeated_rows > 0
         assert parts[0].grades is part.grades is None
 
 

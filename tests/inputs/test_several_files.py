@@ -99,12 +99,12 @@ def test_the_files_of_a_folder_are_one_table(tmp_path, form):
             tmp_path / "par*" / "part-*",
         ):
             assert_same(found := read_file(path, kind), whole)
-            assert (found.notes["file"], found.notes["files"]) == (str(path), 3)
-            assert found.notes["format"] == whole.notes["format"]
+            assert (found.facts.file, found.facts.n_files) == (str(path), 3)
+            assert found.facts.format == whole.facts.format
     if form not in ("run", "users.json"):
         assert read_table(folder)[0].equals(read_table(tmp_path / f"whole.{form}")[0])
     if form == "run":
-        assert found.notes["comments"] == 3
+        assert found.facts.comments == 3
 
 
 @given(places=st.lists(st.integers(0, 6), max_size=4).map(sorted))
@@ -164,7 +164,7 @@ def test_columns_may_stand_in_another_order_and_be_of_another_width(tmp_path):
     numbers.mkdir()
     for width in ("int32", "int64"):
         TRUTH.astype(width).to_parquet(numbers / f"{width}.parquet")
-    assert read_file(numbers, "truth", ids="auto").notes["repeated_rows"] == 3
+    assert read_file(numbers, "truth", ids="auto").facts.repeated_rows == 3
 
 
 def test_folders_within_a_glob_are_read_too(tmp_path):

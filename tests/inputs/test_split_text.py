@@ -78,7 +78,7 @@ def outcome(path, form, kind, *, arrow):
     parts = ("indptr", "codes", "scores", "ranks", "grades", "times", "counts")
     values = {name: getattr(found, name, None) for name in parts}
     shown = {name: None if v is None else (v.dtype, v.tolist()) for name, v in values.items()}
-    return found.cases.values.tolist(), found.items.values.tolist(), shown, found.notes
+    return found.cases.values.tolist(), found.items.values.tolist(), shown, found.facts
 
 
 @pytest.mark.filterwarnings("ignore::recsys.errors.RecsysWarning")

@@ -51,7 +51,7 @@ def same(a, b):
         mine, other = getattr(a, name), getattr(b, name)
         assert (mine.values.dtype, mine.values.tolist()) == (other.values.dtype, other.values.tolist()), name
         assert mine.is_range == other.is_range
-    assert a.notes == b.notes
+    assert a.facts == b.facts
     assert (getattr(a, "counts", None) is None) == (getattr(b, "counts", None) is None)
 
 

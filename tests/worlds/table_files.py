@@ -327,7 +327,7 @@ def is_refusal(error: RecsysError, data: Any) -> bool:
     """Whether memory= refuses by its own rules what was read in memory as `data`."""
     text = str(error)
     if isinstance(error, ColumnError) and "rows have no order" in text:
-        return data is None or "rows" in data.notes.get("read", {})
+        return data is None or data.facts.arrangement is not None
     packed = "is packed, and beyond memory Parquet files" in text
     return isinstance(error, FileError) and (packed or "beyond memory Parquet and CSV files are read" in text)
 

@@ -409,7 +409,7 @@ def _read_table(data: Any, name: str, columns: Mapping[str, Any] | None) -> tupl
     grades = None if grade is None else np.asarray(grade.to_numpy() if hasattr(grade, "to_numpy") else grade)
     if grades is not None and grades.dtype.kind not in "iufb":
         grades = None
-    repeated = int(data.notes.get("repeated_rows", 0)) if isinstance(data, Interactions) else 0
+    repeated = (data.facts.repeated_rows or 0) if isinstance(data, Interactions) else 0
     return RawTable(users, items, user, item, clock, grades, repeated), findings
 
 

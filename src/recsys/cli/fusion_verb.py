@@ -12,6 +12,7 @@ from recsys.cli.error_messages import note
 from recsys.cli.output import print_csv
 from recsys.cli.shared_options import FileOptions
 from recsys.cli.verb_options import COUNT, INPUT, METRICS, NEW_FILE, OUTPUT, Given, argument, command, option
+from recsys.records.read_facts import ReadFacts
 
 
 @command(
@@ -136,7 +137,7 @@ def _read_runs(given: Given, files: FileOptions) -> list[Any]:
         if path in models:
             run.user_rows.check_ids(users, table="lists")
             known = users.values[run.user_rows.row_of(users.values) >= 0]
-            runs[at] = replace(recommend(run, k, users=known, seen=history), notes={"file": path})
+            runs[at] = replace(recommend(run, k, users=known, seen=history), facts=ReadFacts(file=path))
     return runs
 
 

@@ -76,8 +76,8 @@ class FileOptions:
         reading: Any = {"format": self.form, "ids": self.ids, "encoding": self.encoding}
         data = read_file(path, kind, columns=self.columns(kind) or None, **reading)
         for name, words in _NOTE_WORDS.items():
-            if data.notes.get(name):
-                note(f"{path}: {words}: {data.notes[name]:,}")
+            if count := getattr(data.facts, name):
+                note(f"{path}: {words}: {count:,}")
         return data
 
     def read_seen(self, given: Given, train: Any, *, is_model: bool, unread: bool = False) -> Any:

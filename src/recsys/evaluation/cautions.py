@@ -266,7 +266,7 @@ def ids_are_not_rows(question: Question) -> str | None:
     0 of the factors is 0, the padding of an embedding.
     """
     run = question.run
-    if not isinstance(run.ranking, UsersByItems) or "numbered" in run.truth.notes:
+    if not isinstance(run.ranking, UsersByItems) or run.truth.facts.n_rows is not None:
         return None
     tables = [t for t in (run.truth, run.ranking_options.seen, run.context.train) if t is not None]
     parts = []
@@ -331,7 +331,7 @@ def relevant_from_unset(question: Question) -> str | None:
     truth, conventions = question.run.truth, question.conventions
     if truth.grades is None or not len(truth.grades):
         return None
-    column = truth.notes.get("read", {}).get("grade_column")
+    column = (truth.facts.columns or {}).get("grade")
     is_rating = column is not None and _plain_name(column) in _RATINGS
     are_many = np.count_nonzero(truth.sizes) >= _MANY_USERS
     if not is_rating and not (are_many and _look_like_stars(truth.grades)):
@@ -365,7 +365,7 @@ def row_order_as_rank(question: Question) -> str | None:
     and arrays.
     """
     lists = question.run.ranking
-    order = lists.notes.get("read", {}).get("rows") if isinstance(lists, Lists) else None
+    order = lists.facts.arrangement if isinstance(lists, Lists) else None
     if not isinstance(lists, Lists) or order is None:
         return None
     why = "the rows of different users interleave" if order == "interleaved" else ""
@@ -393,7 +393,7 @@ def lists_and_truth_swapped(question: Question) -> str | None:
     in_truth = [n for n in _column_names(truth) if _plain_name(n) in _SCORES]
     in_lists = [n for n in _column_names(lists) if _plain_name(n) in _RATINGS + _TIMES]
     has_order = any(_plain_name(n) in _SCORES for n in _column_names(lists))
-    are_short = "rows" in lists.notes.get("read", {}) and lists.sizes.max() < truth.sizes.min()
+    are_short = lists.facts.arrangement is not None and lists.sizes.max() < truth.sizes.min()
     if in_truth and not has_order and (in_lists or are_short):
         has = repr(in_lists[0]) if in_lists else "neither score nor rank"
         return f"the truth has a column {in_truth[0]!r} and the lists have {has}: are they swapped?"
@@ -877,8 +877,7 @@ def _plain_name(name: str) -> str:
 
 def _column_names(data: Any) -> list[str]:
     """Return all columns of the table that lists or truth came from."""
-    read = data.notes.get("read", {}) if isinstance(data, Lists | Interactions) else {}
-    return [n for role, n in read.items() if role.endswith("_column")] + list(read.get("unused", ()))
+    return data.facts.column_names if isinstance(data, Lists | Interactions) else []
 
 
 def _are_plain(names: Sequence[str]) -> bool:

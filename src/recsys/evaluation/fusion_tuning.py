@@ -152,7 +152,7 @@ def tune_fusion(
             parameters[row.trained] = trained
         if row.tuned in row.parameters:
             parameters[row.tuned] = candidate
-        value = scored(pool.to_lists(fusion.combine(pool, row, parameters), {}), metric)
+        value = scored(pool.to_lists(fusion.combine(pool, row, parameters)), metric)
         tried.append((candidate, value))
         if best is None or sign * value >= sign * best[0]:
             best = value, parameters

@@ -33,6 +33,7 @@ from recsys.metrics.predictions import TERMS, Predictions
 from recsys.metrics.registry import SETS, Request, split_names
 from recsys.records.arrays import Array, Bool, Float, Ids, Partial, PerCase
 from recsys.records.checks import to_floats
+from recsys.records.read_facts import ReadFacts
 from recsys.stats.results import Estimate, clip_interval
 
 Metrics = str | Iterable[str | Request] | None
@@ -145,7 +146,7 @@ def evaluate_ratings(
     if any(r.metric.name.removeprefix("user_") in _PUNISH_CERTAINTY for r in requests):
         counts["certain_and_wrong"] = int((np.abs(rated.predicted - rated.actual) == 1).sum())
     groups = None if by is None else masks_by_label(rated.cases.values, by)
-    return RatingEvaluation(rated, requests, by=groups, notes=dict(rows.notes), counts=counts)
+    return RatingEvaluation(rated, requests, by=groups, notes=rows.facts.to_notes(), counts=counts)
 
 
 def parse_ratings(metrics: Metrics) -> list[Request]:
@@ -324,7 +325,6 @@ def read_predictions(
     if "item" in found:
         items, item = encode_column(frame, found["item"], table)
     values = {role: column_array(frame[found[role]]) for role in held}
-    notes = {"read": {f"{role}_column": name for role, name in found.items()}}
     return Rows(
         table,
         cases,
@@ -333,7 +333,7 @@ def read_predictions(
         item,
         score=values.get("prediction"),
         grade=values.get("actual"),
-        notes=notes,
+        facts=ReadFacts(columns=found),
     )
 
 

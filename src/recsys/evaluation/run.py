@@ -151,8 +151,8 @@ class EvaluationRun:
     def notes(self) -> dict[str, Any]:
         """What was counted while lists and truth were read."""
         notes: dict[str, Any] = {
-            "lists": dict(self.ranking.notes) if isinstance(self.ranking, Lists) else {},
-            "truth": dict(self.truth.notes),
+            "lists": self.ranking.facts.to_notes() if isinstance(self.ranking, Lists) else {},
+            "truth": self.truth.facts.to_notes(),
         }
         sides = [data for data in (self.truth, self.ranking) if isinstance(data, Lists | Interactions)]
         known = next((data for data in sides if len(data.codes)), self.truth)
@@ -313,7 +313,9 @@ def apply_truth_rules(
     truth: Interactions, catalogue: Ids | None, seen: Interactions | None, conventions: Conventions
 ) -> tuple[Interactions, dict[str, int]]:
     """Count truth items of a negative grade, outside the catalogue or already seen; drop or refuse them."""
-    counts = {n: truth.notes[n] for n in ("repeated_rows", "conflicting_grades") if truth.notes.get(n)}
+    facts = truth.facts
+    merged = {"repeated_rows": facts.repeated_rows, "conflicting_grades": facts.conflicting_grades}
+    counts = {name: n for name, n in merged.items() if n}
     negatives = negative_pairs(truth, conventions)
     if negatives is not None:
         counts["negative_grades"] = int(negatives.indptr[-1])
@@ -347,7 +349,7 @@ def negative_pairs(truth: Interactions, conventions: Conventions) -> Interaction
 
     Raise an error if they are refused.
     """
-    if truth.grades is None or not truth.notes.get("negative_grades"):
+    if truth.grades is None or not truth.facts.negative_grades:
         return None
     if conventions.negative_grades == "error":
         refuse_negative_grades(truth, "truth")

@@ -26,6 +26,7 @@ from recsys.inputs.ids import (
 )
 from recsys.inputs.rows import Rows, no_rows, refuse_negative_grades, to_interactions, to_lists
 from recsys.records.arrays import Array, Codes, Ids, Interactions, Lists
+from recsys.records.read_facts import NOTHING_READ, ReadFacts
 
 _EXPECTED = (
     "a dict {user: [items]}, a list of lists, a 2-D array, a pandas/polars/Arrow table with user and item "
@@ -115,11 +116,11 @@ def rows_of_container(data: Any, *, ordered: bool, table: str) -> Rows:
         ids_from_sequence(flat, table=table, column="item"), table=table, column="item", as_range=True
     )
     case = np.repeat(codes, sizes).astype(np.int32, copy=False)
-    notes = {} if isinstance(data, Mapping) else {"numbered": len(entries)}
+    facts = NOTHING_READ if isinstance(data, Mapping) else ReadFacts(n_rows=len(entries))
     extra: dict[str, Any] = {}
     if values_column is not None:
         extra["score" if ordered else "grade"] = numbers_to_array(values_column)
-    return Rows(table, ids, case, items, item, notes=notes, **extra)
+    return Rows(table, ids, case, items, item, facts=facts, **extra)
 
 
 def _flatten(
@@ -257,7 +258,7 @@ def _rows_of_array(data: Array, *, ordered: bool, table: str) -> Rows:
         keep = ~is_padding.ravel()
         flat, case = flat[keep], case[keep]
     items, item = encode(flat, table=table, column="item", as_range=True)
-    return Rows(table, ids, case, items, item, notes={"numbered": len(data)})
+    return Rows(table, ids, case, items, item, facts=ReadFacts(n_rows=len(data)))
 
 
 def _rows_of_sparse(data: Any, *, ordered: bool, table: str) -> Rows:
@@ -279,8 +280,8 @@ def _rows_of_sparse(data: Any, *, ordered: bool, table: str) -> Rows:
     case = np.repeat(np.arange(matrix.shape[0], dtype=np.int32), np.diff(matrix.indptr))
     extra: dict[str, Any] = {"score" if ordered else "grade": np.asarray(matrix.data)}
     item = matrix.indices.astype(np.int32)
-    notes = {"numbered": matrix.shape[0], "columns": matrix.shape[1]}
-    return Rows(table, ids, case, items, item, notes=notes, **extra)
+    facts = ReadFacts(n_rows=matrix.shape[0], n_columns=matrix.shape[1])
+    return Rows(table, ids, case, items, item, facts=facts, **extra)
 
 
 def is_sparse(data: Any) -> bool:

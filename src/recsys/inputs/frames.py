@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from recsys.inputs.ids import (
 )
 from recsys.inputs.rows import PLAIN_NUMBER, Rows, no_rows
 from recsys.records.arrays import Array, Codes, Ids, Int
+from recsys.records.read_facts import ReadFacts
 
 ROLES: dict[str, tuple[str, ...]] = {
     "case": ("case", "caseid"),
@@ -79,23 +81,23 @@ def rows_of_frame(
 ) -> Rows:
     """Coded ids and the columns of these roles; a kernel puts whole numbers in their final order at once."""
     column_of = find_columns(list(frame.columns), roles, columns, table)
-    notes = {"read": column_notes(column_of, frame.columns)}
+    facts = column_facts(column_of, frame.columns)
     ranked = "rank" in roles
     if ranked and "rank" not in column_of and "score" not in column_of:
         # The order of the rows counts, unless an unused column looks like a score.
-        for name in notes["read"]["unused"]:
+        for name in facts.unused or ():
             if frame[name].dtype.is_float():
                 raise unnamed_score(name, table)
     if len(frame) == 0 and allow_empty:
-        return no_rows(table, notes)
+        return no_rows(table, facts)
     if len(frame) == 0:
         raise table_without_rows(table)
-    ordered_rows = _kernel_rows(frame, column_of, table, notes, ranked=ranked)
+    ordered_rows = _kernel_rows(frame, column_of, table, facts, ranked=ranked)
     if ordered_rows is not None:
         return ordered_rows
     cases, case, indptr = _encode_cases(frame, column_of.get("case", column_of.get("user", "")), table)
     if ranked and not {"score", "rank"} & column_of.keys():
-        notes["read"]["rows"] = "grouped" if case is None else row_arrangement(case)
+        facts = replace(facts, arrangement="grouped" if case is None else row_arrangement(case))
     items, item = encode_column(frame, column_of["item"], table, as_range=True)
     extra: dict[str, Any] = {
         role: column_array(frame[column_of[role]])
@@ -104,7 +106,7 @@ def rows_of_frame(
     }
     if "case" in column_of and "user" in column_of:
         extra["user_ids"], extra["users"] = encode_column(frame, column_of["user"], table)
-    return Rows(table, cases, case, items, item, **extra, indptr=indptr, notes=notes)
+    return Rows(table, cases, case, items, item, **extra, indptr=indptr, facts=facts)
 
 
 def table_without_rows(table: str) -> InputError:
@@ -114,13 +116,10 @@ def table_without_rows(table: str) -> InputError:
     )
 
 
-def column_notes(column_of: Mapping[str, str], names: Iterable[str]) -> dict[str, Any]:
+def column_facts(column_of: Mapping[str, str], names: Iterable[str]) -> ReadFacts:
     """Return which column plays which role, and which play none."""
-    notes: dict[str, Any] = {f"{role}_column": name for role, name in column_of.items()}
-    notes["unused"] = tuple(name for name in names if name not in column_of.values())
-    if "rank" in column_of and "score" in column_of:
-        notes["order"] = f"ordered by {column_of['rank']!r}; {column_of['score']!r} was not used"
-    return notes
+    unused = tuple(name for name in names if name not in column_of.values())
+    return ReadFacts(columns=column_of, unused=unused)
 
 
 def unnamed_score(name: str, table: str) -> ColumnError:
@@ -149,7 +148,7 @@ def row_arrangement(users: Array) -> str:
 
 
 def _kernel_rows(
-    frame: Any, column_of: Mapping[str, str], table: str, notes: dict[str, Any], *, ranked: bool
+    frame: Any, column_of: Mapping[str, str], table: str, facts: ReadFacts, *, ranked: bool
 ) -> Rows | None:
     """Put rows of whole numbers in their final order by one kernel; None if it cannot read the columns."""
     ambiguous_case = ("case" in column_of) == ("user" in column_of)
@@ -169,7 +168,7 @@ def _kernel_rows(
     if ordered_rows is None:
         return None
     if order == "given":
-        notes["read"]["rows"] = row_arrangement(np.asarray(columns[0]))
+        facts = replace(facts, arrangement=row_arrangement(np.asarray(columns[0])))
     items = Ids(np.arange(ordered_rows.highest + 1), is_range=True)
     return Rows(
         table,
@@ -179,7 +178,7 @@ def _kernel_rows(
         ordered_rows.items,
         indptr=ordered_rows.indptr,
         ordered=True,
-        notes=notes,
+        facts=facts,
     )
 
 

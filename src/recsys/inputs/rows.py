@@ -7,7 +7,7 @@ Rows that are grouped and ordered already take one pass; sorting happens only wh
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from recsys import kernels
 from recsys.errors import DuplicateError, InputError, Phrase
 from recsys.inputs.ids import object_array
 from recsys.records.arrays import Array, Codes, Float, Ids, Int, Interactions, Lists, cached_property
+from recsys.records.read_facts import NOTHING_READ, ReadFacts
 
 _SMALL = 1 << 15  # rows; a plain sort is fast enough for them
 # SciPy sorts more rows faster than NumPy does, but importing it takes longer than sorting fewer.
@@ -48,7 +49,7 @@ class Rows:
     users: Codes | None = None
     indptr: Int | None = None
     ordered: bool = False
-    notes: dict[str, Any] = field(default_factory=dict)
+    facts: ReadFacts = NOTHING_READ
 
     @cached_property
     def case(self) -> Codes:
@@ -75,25 +76,25 @@ class Rows:
         return InputError(problem, table=self.table, column=column, row=row, hint=hint)
 
 
-def no_rows(table: str, notes: dict[str, Any] | None = None) -> Rows:
+def no_rows(table: str, facts: ReadFacts = NOTHING_READ) -> Rows:
     """Return a table without rows: its ids are of no kind, so they match those of any other table."""
     none = Ids(np.zeros(0, dtype=np.int64))
     codes = np.zeros(0, dtype=np.int32)
-    return Rows(table, none, codes, none, codes, notes=notes or {})
+    return Rows(table, none, codes, none, codes, facts=facts)
 
 
 def to_lists(rows: Rows) -> Lists:
     """Make rankings: by rank, by descending score, or in the order of the rows."""
     scores: Float | None = None
     ranks: Int | None = None
-    notes = rows.notes
+    facts = rows.facts
     if rows.score is None:
         ordered = _kernel_order(rows, "given" if rows.rank is None else "by_rank")
         if ordered is not None:
             users = _user_of_case(rows)
-            return Lists(rows.cases, rows.items, ordered.indptr, ordered.items, None, users, rows.notes)
+            return Lists(rows.cases, rows.items, ordered.indptr, ordered.items, None, users, rows.facts)
     if rows.rank is not None:
-        codes, ranks, notes = _items_by_rank(rows, rows.rank)
+        codes, ranks, facts = _items_by_rank(rows, rows.rank)
     else:
         order = None if rows.indptr is not None else _stable_order(rows.case, len(rows.cases))
         if rows.score is not None:
@@ -101,17 +102,17 @@ def to_lists(rows: Rows) -> Lists:
             order = _order_by_score(rows, scores, order)
             scores = scores if order is None else scores[order]
         codes = _take(rows.item, order)
-    return Lists(rows.cases, rows.items, rows.starts, codes, scores, _user_of_case(rows), notes, ranks)
+    return Lists(rows.cases, rows.items, rows.starts, codes, scores, _user_of_case(rows), facts, ranks)
 
 
 def to_interactions(rows: Rows, *, negatives: bool = False) -> Interactions:
     """Truth or history: one entry per (case, item), items ascending; repeated rows are merged and counted.
 
-    A negative grade is an error, unless `negatives` keeps them (and counts them in the notes) for the
+    A negative grade is an error, unless `negatives` keeps them (and counts them in the facts) for the
     conventions to decide.
     """
     grade = None if rows.grade is None else finite_numbers(rows.grade, rows, "grade")
-    notes = dict(rows.notes)
+    noticed: dict[str, Any] = {}
     if not negatives and grade is not None and len(grade) and grade.min() < 0:
         row = int(np.argmin(grade))
         problem = f"the grade {grade[row]:g} of {rows.name(row)} is negative."
@@ -123,17 +124,18 @@ def to_interactions(rows: Rows, *, negatives: bool = False) -> Interactions:
         if ordered is not None:
             indptr, item = ordered.indptr, ordered.items
         else:
-            indptr, item, grade, time, counts = _merge_repeats(rows, grade, notes)
+            indptr, item, grade, time, counts = _merge_repeats(rows, grade, noticed)
     if grade is not None and (grade == 1).all():
         grade = None
     if negatives and grade is not None and len(grade) and grade.min() < 0:
-        notes["negative_grades"] = int((grade < 0).sum())
-    return Interactions(rows.cases, rows.items, indptr, item, grade, time, counts, _user_of_case(rows), notes)
+        noticed["negative_grades"] = int((grade < 0).sum())
+    facts = replace(rows.facts, **noticed) if noticed else rows.facts
+    return Interactions(rows.cases, rows.items, indptr, item, grade, time, counts, _user_of_case(rows), facts)
 
 
 def refuse_negative_grades(data: Interactions, table: str) -> None:
     """Raise an error that names the lowest of the negative grades, if there is one."""
-    if data.grades is not None and data.notes.get("negative_grades"):
+    if data.grades is not None and data.facts.negative_grades:
         at = int(np.argmin(data.grades))
         user = data.cases.name(np.searchsorted(data.indptr, at, side="right") - 1)
         raise InputError(
@@ -156,11 +158,11 @@ def _kernel_order(rows: Rows, order: kernels.Order) -> kernels.PlacedRows | None
 
 
 def _merge_repeats(
-    rows: Rows, grade: Float | None, notes: dict[str, Any]
+    rows: Rows, grade: Float | None, noticed: dict[str, int]
 ) -> tuple[Int, Codes, Float | None, Array | None, Int | None]:
     """Return rows sorted by case and item; repeats are merged and keep the highest grade."""
     if grade is None and rows.time is None and len(rows) > _MANY_PAIRS:
-        return _merge_pairs(rows, notes)
+        return _merge_pairs(rows, noticed)
     if len(rows) <= _SMALL:
         order: Array | None = np.lexsort((rows.item, rows.case))
     else:
@@ -175,17 +177,17 @@ def _merge_repeats(
     if not first.all():
         starts = np.flatnonzero(first)
         counts = np.diff(np.concatenate([starts, [len(item)]]))
-        notes["repeated_rows"] = len(item) - len(starts)
+        noticed["repeated_rows"] = len(item) - len(starts)
         if grade is not None:
             best = np.maximum.reduceat(grade, starts)
-            notes["conflicting_grades"] = int((np.minimum.reduceat(grade, starts) != best).sum())
+            noticed["conflicting_grades"] = int((np.minimum.reduceat(grade, starts) != best).sum())
             grade = best
         case, item, time = case[starts], item[starts], _take(time, starts)
     return _indptr(case, len(rows.cases)), item.astype(np.int32, copy=False), grade, time, counts
 
 
 def _merge_pairs(
-    rows: Rows, notes: dict[str, Any]
+    rows: Rows, noticed: dict[str, int]
 ) -> tuple[Int, Codes, Float | None, Array | None, Int | None]:
     """Merge rows without grades and times in a sparse matrix: two counting sorts, repeats summed."""
     from scipy.sparse import csr_array
@@ -195,7 +197,7 @@ def _merge_pairs(
     matrix.sum_duplicates()
     if matrix.nnz == len(rows):
         return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), None, None, None
-    notes["repeated_rows"] = len(rows) - int(matrix.nnz)
+    noticed["repeated_rows"] = len(rows) - int(matrix.nnz)
     return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), None, None, matrix.data
 
 
@@ -300,11 +302,11 @@ def _stable_order(codes: Codes, n_codes: int) -> Array | None:
     return np.asarray(csr_array((ones, (codes, rows)), shape=(n_codes, len(codes))).indices)
 
 
-def _items_by_rank(rows: Rows, rank: Array) -> tuple[Codes, Int | None, dict[str, Any]]:
-    """Return items in the order of their ranks; these ranks, and notes of how many users leave some out."""
+def _items_by_rank(rows: Rows, rank: Array) -> tuple[Codes, Int | None, ReadFacts]:
+    """Return items in the order of their ranks; these ranks, in the facts, how many users leave some out."""
     integer_ranks = rank.dtype.kind in "iu"
     if rows.indptr is not None and integer_ranks and _is_consecutive(rank, rows.indptr):
-        return rows.item, None, rows.notes
+        return rows.item, None, rows.facts
     if not integer_ranks:
         rank = finite_numbers(rank, rows, "rank")
         not_whole = (rank != np.floor(rank)) | (rank >= _FLOAT_INT_LIMIT)
@@ -321,7 +323,7 @@ def _items_by_rank(rows: Rows, rank: Array) -> tuple[Codes, Int | None, dict[str
         items_by_place = np.full(len(target), -1, dtype=np.int32)
         items_by_place[target] = rows.item
         if not len(items_by_place) or items_by_place.min() >= 0:
-            return items_by_place, None, rows.notes
+            return items_by_place, None, rows.facts
     # There are gaps between the ranks, or two items at one rank.
     order = np.lexsort((place, rows.case))
     same_rank = (np.diff(place[order]) == 0) & (np.diff(rows.case[order]) == 0)
@@ -337,8 +339,7 @@ def _items_by_rank(rows: Rows, rank: Array) -> tuple[Codes, Int | None, dict[str
     highest_rank = np.zeros(len(rows.cases), dtype=np.int64)
     np.maximum.at(highest_rank, rows.case, place)
     n_gapped = int((highest_rank > np.diff(rows.starts)).sum())
-    notes = {**rows.notes, "read": {**rows.notes.get("read", {}), "users_with_gaps": n_gapped}}
-    return rows.item[order], place[order], notes
+    return rows.item[order], place[order], replace(rows.facts, users_with_gaps=n_gapped)
 
 
 def _rank_error(rows: Rows, rank: Array, row: int) -> InputError:

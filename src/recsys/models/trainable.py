@@ -256,10 +256,10 @@ def _in_catalogue(history: Interactions, catalogue: Sequence[Any] | None) -> Int
         raise InputError("there is nothing to learn from: the history is empty.", table="history")
     known = history
     # Small whole numbers are their own codes, those in between too; the rows of a matrix are all meant.
-    if known.items.is_range and "columns" not in known.notes:
+    if known.items.is_range and known.facts.n_columns is None:
         items, codes = np.unique(known.codes, return_inverse=True)
         known = replace(known, items=Ids(known.items.values[items]), codes=codes.astype(np.int32))
-    if known.cases.is_range and "numbered" not in known.notes:
+    if known.cases.is_range and known.facts.n_rows is None:
         has_items = known.sizes > 0
         indptr = np.concatenate([[0], np.cumsum(known.sizes[has_items])])
         clusters = None if known.clusters is None else known.clusters[has_items]

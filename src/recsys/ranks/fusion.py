@@ -46,6 +46,7 @@ from recsys.records.arrays import (
     number_in_run,
     runs,
 )
+from recsys.records.read_facts import NOTHING_READ, ReadFacts
 from recsys.records.registry import Registry
 
 Reads = Literal["scores", "places"]
@@ -133,25 +134,25 @@ class Pool:
             place[run, order] = number_in_run(self.case[order])
         return replace(self, place=place, score=np.where(listed, score, 0.0), has_scores=(True,) * len(place))
 
-    def to_lists(self, fused: Float, notes: Mapping[str, Any]) -> Lists:
+    def to_lists(self, fused: Float, facts: ReadFacts = NOTHING_READ) -> Lists:
         """Return the rows of each case by the number that they got."""
-        return self._lists(self.best_first(fused), fused, notes)
+        return self._lists(self.best_first(fused), fused, facts)
 
     def lists_of(self, run: int) -> Lists:
         """Return the lists of one run, with its scores."""
         order = np.lexsort((self.place[run], self.case))
-        return self._lists(order[self.listed[run][order]], self.score[run], {})
+        return self._lists(order[self.listed[run][order]], self.score[run], NOTHING_READ)
 
-    def _lists(self, order: Int, scores: Float, notes: Mapping[str, Any]) -> Lists:
+    def _lists(self, order: Int, scores: Float, facts: ReadFacts) -> Lists:
         indptr = np.zeros(len(self.cases) + 1, dtype=np.int64)
         np.cumsum(np.bincount(self.case[order], minlength=len(self.cases)), out=indptr[1:])
         codes = self.item[order].astype(np.int32)
-        return Lists(self.cases, self.items, indptr, codes, scores[order], self.clusters, notes)
+        return Lists(self.cases, self.items, indptr, codes, scores[order], self.clusters, facts)
 
 
 def _names_of(lists: Sequence[Lists]) -> tuple[str, ...]:
     """Return what errors call some runs: the files they were read from, else their numbers."""
-    return tuple(str(run.notes.get("file", f"runs[{number}]")) for number, run in enumerate(lists))
+    return tuple(run.facts.file or f"runs[{number}]" for number, run in enumerate(lists))
 
 
 def pool_runs(lists: Sequence[Lists], cases: Ids | None = None) -> Pool:
@@ -371,8 +372,8 @@ def fuse(
             break
     pool = normalise(pool, row, norm)
     fused = combine(pool, row, parameters)
-    notes = {"fused": {"method": row.name, "norm": norm_of(row, norm), "runs": len(runs)}}
-    return pool.to_lists(fused, notes)
+    how = {"method": row.name, "norm": norm_of(row, norm), "runs": len(runs)}
+    return pool.to_lists(fused, ReadFacts(fused=how))
 
 
 def read_runs(

@@ -258,7 +258,7 @@ def match_truth(
     counts: Mapping[str, int] | None = None,
 ) -> MatchedTruth:
     """Lists and truth over the union of their cases and items; `shared`: some case must be in both."""
-    n_lists, n_truth = lists.notes.get("numbered"), truth.notes.get("numbered")
+    n_lists, n_truth = lists.facts.n_rows, truth.facts.n_rows
     if n_lists is not None and n_truth is not None and n_lists != n_truth:
         raise InputError(
             f"lists has {n_lists} rows and truth has {n_truth}; without ids rows are paired by position.",

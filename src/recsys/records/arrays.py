@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from recsys.display.number_words import plural
 from recsys.errors import IdTypeError, InputError, NoRowsError, Phrase
+from recsys.records.read_facts import NOTHING_READ, ReadFacts
 
 Int = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
@@ -160,7 +161,7 @@ class Interactions:
     times: Array | None = None
     counts: Int | None = None
     clusters: Array | None = None
-    notes: Mapping[str, Any] = field(default_factory=dict)
+    facts: ReadFacts = NOTHING_READ
 
     @property
     def sizes(self) -> Int:
@@ -208,7 +209,7 @@ class Lists:
     codes: Codes
     scores: Float | None = None
     clusters: Array | None = None
-    notes: Mapping[str, Any] = field(default_factory=dict)
+    facts: ReadFacts = NOTHING_READ
     ranks: Int | None = None  # as they were given, if some are left out
 
     @property

@@ -40,9 +40,10 @@ from recsys.evaluation.in_pieces.pieces import (
 )
 from recsys.evaluation.results import Evaluation, load
 from recsys.evaluation.run import highest_of, with_highest_grade
-from recsys.inputs.frames import column_notes, table_without_rows
+from recsys.inputs.frames import column_facts, table_without_rows
 from recsys.metrics.registry import largest_k
 from recsys.ranks.sources import RankingOptions
+from recsys.records.read_facts import ReadFacts
 from recsys.spark.cluster_frames import UserFrame, check_partitions, union_rows
 from recsys.spark.exposure_rows import rows_by_key, with_exposure
 from recsys.spark.item_factors import ItemFactors
@@ -234,8 +235,9 @@ class ClusterEvaluation:
             if joined.examples[name == "truth"] is None:
                 raise table_without_rows(name)
             if name in notes:
-                read = column_notes(self.tables[name].column_of, self.tables[name].frame.columns)
-                notes[name] = {**notes[name], "read": {**notes[name].get("read", {}), **read}}
+                read = column_facts(self.tables[name].column_of, self.tables[name].frame.columns)
+                facts = ReadFacts.of_notes(notes[name])
+                notes[name] = replace(facts, columns=read.columns, unused=read.unused).to_notes()
         return replace(joined, remarks=replace(joined.remarks, notes=notes))
 
     def fingerprint(self) -> str:

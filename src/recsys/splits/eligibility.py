@@ -108,7 +108,7 @@ def eligible_by_time(
     available[codes] = True
     return Eligible(
         cases, ids, np.append(starts[set_of_case], starts[-1]), codes,
-        notes={"sets": len(sets), "items": len(ids)}, lengths=lengths[set_of_case], available=available,
+        lengths=lengths[set_of_case], available=available,
     )  # fmt: skip
 
 

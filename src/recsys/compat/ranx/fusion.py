@@ -30,7 +30,7 @@ def fused(pool: Pool, row: Fusion, queries: Sequence[str], parameters: Mapping[s
         scores = combine(pool, row, rest)
     except (InputError, UnknownNameError) as error:
         raise ParameterError(str(error)) from error
-    return run_of(pool.to_lists(scores, {}), queries, name)
+    return run_of(pool.to_lists(scores), queries, name)
 
 
 class ParameterError(InputError, TypeError):

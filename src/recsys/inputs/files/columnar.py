@@ -160,8 +160,8 @@ def _scan_parquet(source: FileContent, options: ReadOptions) -> tuple[dict[str, 
             hint=Phrase("Unpack it first, or leave out {memory=}."),
         )
     with hush(RecsysWarning):
-        read = _read(partial(_load_parquet, first_row=True), source, options).notes["read"]
-    return {role: read[f"{role}_column"] for role in options.roles if f"{role}_column" in read}, None
+        found = _read(partial(_load_parquet, first_row=True), source, options).facts.columns or {}
+    return {role: found[role] for role in options.roles if role in found}, None
 
 
 def _read_whole(

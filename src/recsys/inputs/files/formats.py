@@ -158,7 +158,7 @@ class ReadOptions:
             result = read_interactions(data, columns=columns, table=name, negatives=True)
         if not unused:
             return result
-        return replace(result, notes={**result.notes, "read": {**result.notes["read"], "unused": (*unused,)}})
+        return replace(result, facts=replace(result.facts, unused=(*unused,)))
 
 
 @dataclass(frozen=True, eq=False)

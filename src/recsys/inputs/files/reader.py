@@ -85,8 +85,8 @@ def read_file(
     source = open_file(path)
     name = format or detect_format(source)
     result = FORMATS.find(name).read(source, ReadOptions(kind, columns, ids, encoding))
-    notes = {**result.notes, "file": source.name, "format": name}
-    return replace(result, notes={**notes, "files": len(source.parts)} if source.parts else notes)
+    n_files = len(source.parts) if source.parts else None
+    return replace(result, facts=replace(result.facts, file=source.name, format=name, n_files=n_files))
 
 
 def detect_format(source: FileContent) -> str:

@@ -161,7 +161,7 @@ class TextRows:
     lines: int = 0
     hint: str = "The line may be cut off, or hold a separator that should be quoted."
     looks_like: Mapping[int, str] = field(default_factory=dict)
-    notes: Mapping[str, int] = field(default_factory=dict)
+    n_comments: int = 0
 
     def columns(self, names: Sequence[str]) -> list[TextColumn]:
         """Return some of the columns; raise an error that names the first row of another length."""
@@ -252,14 +252,14 @@ class TextRows:
         return [TextColumn(table.column(str(i))) for i in at]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class TextFiles:
     """Several text files that are one table, of which `split` makes rows and one is held at a time."""
 
     source: FileContent
     split: Callable[[FileContent], TextRows]
     names: list[str]
-    notes: dict[str, int] = field(default_factory=dict)
+    n_comments: int = 0
 
     @property
     def name(self) -> str:
@@ -267,12 +267,12 @@ class TextFiles:
         return self.source.name
 
     def columns(self, names: Sequence[str]) -> list[TextColumn]:
-        """Return some of the columns; what is noted of the files is counted on the way."""
+        """Return some of the columns; the comment lines of the files are counted on the way."""
 
         def parts() -> Iterator[list[TextColumn]]:
             for table in self._tables():
                 yield table.columns(names)
-                self.notes.update({note: self.notes.get(note, 0) + n for note, n in table.notes.items()})
+                self.n_comments += table.n_comments
 
         size = sum(part.path.stat().st_size for part in self.source.parts if part.path is not None)
         return _joined(parts(), len(names), size)
@@ -396,8 +396,7 @@ def _trec_rows(data: bytes, name: str, kind: str, lines: int) -> TextRows:
         clean, n_comments = re.subn(rb"(?m)^#[^\n]*", b"", clean)
     hint = f"The columns are {' '.join(names)}. Fix the line, or name another format."
     guess = {len(other_names): f" It looks like {other} where {own} belongs."}
-    notes = {"comments": n_comments} if n_comments else {}
-    return TextRows(name, names, clean, " ", lines=lines, hint=hint, looks_like=guess, notes=notes)
+    return TextRows(name, names, clean, " ", lines=lines, hint=hint, looks_like=guess, n_comments=n_comments)
 
 
 def find_delimiter(header: str, form: str, width: int = 0) -> str:

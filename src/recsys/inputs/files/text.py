@@ -12,6 +12,7 @@ import io
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 from typing import Any
@@ -32,7 +33,7 @@ from recsys.inputs.files.split_text import (
     split_rows,
 )
 from recsys.inputs.frames import (
-    column_notes,
+    column_facts,
     detect_columns,
     find_columns,
     first_repeated,
@@ -75,7 +76,7 @@ def _read_blocks(
         with locate_errors(rows.name, rows.line), hush(RecsysWarning):
             cells = dict(zip(column_of, rows.columns(list(column_of.values())), strict=True))
             cells.pop("time", None)
-            numbers = _parse_cells(cells, options, rows, {})[0] if len(cells["item"]) else {}
+            numbers = _parse_cells(cells, options, rows)[0] if len(cells["item"]) else {}
         texts = {role: column.packed() for role, column in cells.items()}
         return texts | {role: pa.array(values) for role, values in numbers.items()}
 
@@ -145,21 +146,21 @@ def _read(form: str, source: FileContent, options: ReadOptions) -> Lists | Inter
         cells = dict(zip(column_of, table.columns(list(column_of.values())), strict=True))
         if len(next(iter(cells.values()))) == 0:
             raise _no_rows(table.name)
-        notes: dict[str, Any] = {"read": column_notes(column_of, table.names), **table.notes}
-        extra, coded = _parse_cells(cells, options, table, notes)
+        extra, coded, padded = _parse_cells(cells, options, table)
         if "case" in coded and "user" in coded:
             extra["user_ids"], extra["users"] = coded["user"]
         cases, case = coded.get("case") or coded["user"]
-        if options.ranked_by_rows(column_of):
-            notes["read"]["rows"] = row_arrangement(case)
-        rows = Rows(table.name, cases, case, *coded["item"], notes=notes, **extra)
+        arrangement = row_arrangement(case) if options.ranked_by_rows(column_of) else None
+        facts = column_facts(column_of, table.names)
+        facts = replace(facts, arrangement=arrangement, comments=table.n_comments or None, **padded)
+        rows = Rows(table.name, cases, case, *coded["item"], facts=facts, **extra)
         return to_lists(rows) if options.kind == "lists" else to_interactions(rows, negatives=True)
 
 
 def _parse_cells(
-    cells: Mapping[str, TextColumn], options: ReadOptions, table: TextTable, notes: dict[str, Any]
-) -> tuple[dict[str, Any], dict[str, tuple[Ids, Codes]]]:
-    """Return the columns of numbers and times by role, and the ids with their codes."""
+    cells: Mapping[str, TextColumn], options: ReadOptions, table: TextTable
+) -> tuple[dict[str, Any], dict[str, tuple[Ids, Codes]], dict[str, Any]]:
+    """Return the columns of numbers and times by role, the ids with their codes, and how many are padded."""
     extra: dict[str, Any] = {
         role: _parse_numbers(column, role, table) for role, column in cells.items() if role in _NUMBER_ROLES
     }
@@ -169,9 +170,9 @@ def _parse_cells(
     if "time" in cells:
         extra["time"] = cells["time"].times()
     ids = {role: column for role, column in cells.items() if role in _ID_ROLES}
-    return extra, {
-        role: _encode_text(column, role, options.ids, table, notes) for role, column in ids.items()
-    }
+    padded: dict[str, Any] = {}
+    coded = {role: _encode_text(column, role, options.ids, table, padded) for role, column in ids.items()}
+    return extra, coded, padded
 
 
 def _refuse_unnamed_score(table: TextRows | TextFiles, column_of: Mapping[str, str]) -> None:
@@ -185,7 +186,7 @@ def _refuse_unnamed_score(table: TextRows | TextFiles, column_of: Mapping[str, s
 
 
 def _encode_text(
-    column: TextColumn, role: str, ids: IdKind | None, table: TextTable, notes: dict[str, Any]
+    column: TextColumn, role: str, ids: IdKind | None, table: TextTable, padded: dict[str, int]
 ) -> tuple[Ids, Codes]:
     """Return ids, of the type asked for, and codes of a column of text; raise an error at an empty cell."""
     text_ids, codes = encode_strings(column.array, table=table.name, column=role)
@@ -197,7 +198,7 @@ def _encode_text(
         )
     n_padded = sum(value != value.strip() for value in text_ids.values.tolist())
     if n_padded:
-        notes[f"padded_{role}_ids"] = n_padded
+        padded[f"padded_{role}_ids"] = n_padded
     return convert_ids(
         text_ids, codes, ids, f"{role} ids of {table.name}", lambda row: f", {table.line(row)}"
     )
@@ -251,7 +252,7 @@ def typed_table(table: TextTable, names: list[str], options: ReadOptions) -> tup
     if len(next(iter(cells_by_name.values()))) == 0:
         raise _no_rows(table.name)
     cells = {} if options.text else {role: cells_by_name[name] for role, name in column_of.items()}
-    numbers, coded = _parse_cells(cells, options, table, {})
+    numbers, coded, _ = _parse_cells(cells, options, table)
     typed = numbers | {role: ids.values[codes] for role, (ids, codes) in coded.items()}
     if "time" in typed and typed["time"].dtype == object:  # dates are parsed where they are needed
         decimals = cells["time"].numbers()

@@ -281,7 +281,7 @@ class UsersByItems:
             table: its name in the error.
             users: whether its users are those of the model.
         """
-        n_rows, n_columns = data.notes.get("numbered"), data.notes.get("columns")
+        n_rows, n_columns = data.facts.n_rows, data.facts.n_columns
         sides = [(self.user_rows, data.cases, n_rows), (self.item_rows, data.items, n_columns)]
         for rows, ids, size in sides if users else sides[1:]:
             if size is None or not ids.is_range:
