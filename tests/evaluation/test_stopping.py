@@ -43,6 +43,13 @@ def test_one_model_stops_when_narrow_enough(world):
     assert "betting" in repr(found)
 
 
+def test_rows_that_were_merged_are_counted_once(world):
+    models, truth = world
+    rows = {user: [*items, items[0]] for user, items in truth.items()}
+    found = recsys.evaluate(models["good"], rows, ["ndcg@10"], stop_when=0.03)
+    assert found.counts["repeated_rows"] == found.notes["truth"]["repeated_rows"] == 3000
+
+
 def test_stopped_cases_have_the_values_of_a_whole_run(world):
     models, truth = world
     full = recsys.evaluate(models["good"], truth, ["ndcg@10"])

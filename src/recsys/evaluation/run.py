@@ -34,6 +34,7 @@ from recsys.metrics.registry import Request
 from recsys.ranks.ranked_truth import RankedTruth, in_history, match_truth
 from recsys.ranks.sources import RankingOptions, UsersByItems
 from recsys.records.arrays import Array, Context, Ids, Int, Interactions, Lists, Partial
+from recsys.records.read_facts import NOTHING_READ
 
 if TYPE_CHECKING:
     from recsys.evaluation.bounds import Bounds
@@ -245,15 +246,18 @@ class EvaluationRun:
         seen = self.ranking_options.seen
         return bounds_of(judged, self.requests, values, rules=conventions, context=context, seen=seen)
 
-    def of_cases(self, cases: Ids) -> EvaluationRun:
-        """Return the same evaluation of some cases only."""
+    def of_cases(self, cases: Ids, *, first: bool = True) -> EvaluationRun:
+        """Return the same evaluation of some cases only.
+
+        What was noticed while the truth was read is about all cases: only the `first` part has it.
+        """
         from recsys.evaluation.stopping import restrict_to_cases
 
-        ranking = self.ranking
+        ranking, truth = self.ranking, restrict_to_cases(self.truth, cases)
         return replace(
             self,
             ranking=restrict_to_cases(ranking, cases) if isinstance(ranking, Lists) else ranking,
-            truth=restrict_to_cases(self.truth, cases),
+            truth=truth if first else replace(truth, facts=NOTHING_READ),
             ranking_options=replace(self.ranking_options, progress=None),
             shared=False,
         )
@@ -273,9 +277,9 @@ class EvaluationRun:
             users = cluster_by_case(cases, self.clusters)
         if self.case_weights is not None:
             weights = weight_by_case(cases, self.case_weights)
-        return SteppedEvaluation(
+        steps = SteppedEvaluation(
             cases,
-            lambda block: self.of_cases(block).partial(conventions),
+            lambda block: self.of_cases(block, first=not steps.parts).partial(conventions),
             self.requests,
             conventions,
             stop=stop,
@@ -283,6 +287,7 @@ class EvaluationRun:
             weights=weights,
             clusters=users,
         )
+        return steps
 
 
 def with_highest_grade(
@@ -349,7 +354,7 @@ def negative_pairs(truth: Interactions, conventions: Conventions) -> Interaction
 
     Raise an error if they are refused.
     """
-    if truth.grades is None or not truth.facts.negative_grades:
+    if truth.grades is None or truth.grades.min(initial=0) >= 0:
         return None
     if conventions.negative_grades == "error":
         refuse_negative_grades(truth, "truth")

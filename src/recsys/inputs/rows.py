@@ -135,7 +135,7 @@ def to_interactions(rows: Rows, *, negatives: bool = False) -> Interactions:
 
 def refuse_negative_grades(data: Interactions, table: str) -> None:
     """Raise an error that names the lowest of the negative grades, if there is one."""
-    if data.grades is not None and data.facts.negative_grades:
+    if data.grades is not None and data.grades.min(initial=0) < 0:
         at = int(np.argmin(data.grades))
         user = data.cases.name(np.searchsorted(data.indptr, at, side="right") - 1)
         raise InputError(

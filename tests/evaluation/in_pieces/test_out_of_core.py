@@ -999,6 +999,18 @@ def test_factors_of_memory_mapped_arrays(tmp_path, pieces_of):
         assert calls[-1] == (9, 9)
 
 
+def test_negative_grades_are_unjudged_in_every_piece(pieces_of):
+    rng = np.random.default_rng(3)
+    model = recsys.Scores(rng.random((40, 12)))
+    grades = rng.integers(-2, 3, (40, 6)).tolist()
+    truth = {user: dict(zip(range(user % 6, 12), row, strict=False)) for user, row in enumerate(grades)}
+    asked = {"metrics": ["ndcg@3", "bpref"], "seen": {}, "conventions": {"negative_grades": "unjudged"}}
+    whole = recsys.evaluate(model, truth, **asked)
+    pieces_of(1 << 30, users=7)
+    found = recsys.evaluate(model, truth, **asked, memory=BIG)
+    assert (dict(found), dict(found.counts)) == (dict(whole), dict(whole.counts))
+
+
 def test_cautions_about_a_model_are_those_of_all_its_users(pieces_of):
     model = recsys.Scores(np.random.default_rng(0).random((40, 12)))
     truth = {user: [user % 11 + 1] for user in range(1, 40)}  # they count from 1

@@ -53,7 +53,6 @@ from recsys.inputs.ids import convert_ids, encode_strings
 from recsys.metrics.registry import Metrics, Request, parse_all
 from recsys.ranks.sources import Source, UsersByItems, from_model, is_model_path
 from recsys.records.arrays import Ids
-from recsys.records.read_facts import NOTHING_READ
 
 _OF_USERS = ("lists", "truth", "seen", "eligible")
 _ID_ROLES = ("case", "user", "item")
@@ -206,9 +205,8 @@ def _evaluate_model(
         n_pieces = max(1, math.ceil(len(users) / size))
         for number in range(n_pieces):
             if not store.has(number):
-                of_block = run.of_cases(Ids(users[number * size : (number + 1) * size]))
-                if number:  # what was counted while the truth was read is of all pieces together
-                    of_block = replace(of_block, truth=replace(of_block.truth, facts=NOTHING_READ))
+                block = Ids(users[number * size : (number + 1) * size])
+                of_block = run.of_cases(block, first=number == 0)
                 partial = of_block.partial(conventions)
                 store.add(number, partial, of_block, conventions, whole_users=run.cases_are_users)
             if progress is not None:
