@@ -32,7 +32,7 @@ from recsys.stats.bootstrap import (
     unit_keys,
 )
 from recsys.stats.change_points import change_points
-from recsys.stats.comparison_table import Options
+from recsys.stats.comparison_table import Options, Row
 from recsys.stats.corrections import adjust, friedman
 from recsys.stats.effects import (
     cliffs_delta,
@@ -237,6 +237,15 @@ def paired() -> dict[str, list[float]]:
     return out
 
 
+# All that a row of a comparison says, in the order in which it was stored.
+ROW = (
+    "model", "baseline", "metric", "value", "baseline_value", "difference", "interval", "relative",
+    "relative_interval", "own_interval", "statistic", "p_value", "adjusted_p", "effect", "wins", "ties",
+    "losses", "n_cases", "n_units", "test", "standard_error", "verdict", "equivalence", "non_inferiority",
+    "bayes", "runs", "variance_saved", "family", "notes",
+)  # fmt: skip
+
+
 def flat(found: Any) -> list[float]:
     """Every number in a result, its parts in their order; texts as their length."""
     if isinstance(found, bool | int | float | np.generic):
@@ -252,7 +261,8 @@ def flat(found: Any) -> list[float]:
         return [number for part in found.values() for number in flat(part)]
     if isinstance(found, list | tuple):
         return [number for part in found for number in flat(part)]
-    return [number for part in vars(found).values() for number in flat(part)]
+    parts = [getattr(found, name) for name in ROW] if isinstance(found, Row) else vars(found).values()
+    return [number for part in parts for number in flat(part)]
 
 
 def tables() -> dict[str, PerCase]:

@@ -42,7 +42,7 @@ from recsys.stats.comparison_table import (
 )
 from recsys.stats.corrections import FriedmanResult, omnibus
 from recsys.stats.pair_pieces import PairsOfPieces
-from recsys.stats.paired_comparison import compare_pieces, compare_tables
+from recsys.stats.paired_comparison import compare_pairs, compare_tables
 from recsys.stats.results import StoppedWarning, caution, notes_only
 from recsys.stats.runs import merge_runs
 from recsys.stats.sign_flips import METHOD as FLIPS
@@ -390,10 +390,11 @@ def _compare_rows(
         if not reason:
             results = {name: e for name, (e,) in runs.items()}
             means = {name: e.overall for name, e in results.items()}
-            return compare_pieces(
+            return compare_pairs(
                 partial(make_pairs, row_pieces(results, requests), centres=means, has_terms=has_terms),
-                means,
+                list(means),
                 names,
+                lambda metric: {model: of[metric] for model, of in means.items()},
                 baseline=baseline,
                 pairs=pairs,
                 options=options,

@@ -35,7 +35,7 @@ from recsys.kernels.keyed_random import GOLDEN_RATIO
 from recsys.kernels.keyed_random import unit_keys as unit_keys  # noqa: PLC0414 - a name of this module too
 from recsys.records.arrays import Array, Bool, Float, Int, cached_property
 from recsys.records.checks import is_whole
-from recsys.stats.results import Alternative, check_alternative, check_confidence, zero_spread_p
+from recsys.stats.results import Alternative, Interval, check_alternative, check_confidence, zero_spread_p
 
 Words = npt.NDArray[np.uint64]
 Scheme = Literal["auto", "poisson", "multinomial"]
@@ -330,6 +330,11 @@ class Replicates:
             raise UnknownNameError("bootstrap interval", method, ("percentile", "studentised", "bca"))
         unbounded = (self.n_units < 2) | (self._no_spread & (self._sign_flip_p > 1.0 - confidence))
         return np.where(unbounded[:, None], [[-np.inf, np.inf]], limits)
+
+    def interval(self, method: str, confidence: float) -> Interval:
+        """The interval of the first row."""
+        low, high = self.limits(method, confidence)[0].tolist()
+        return Interval(low, high, confidence, method)
 
     @property
     def _no_spread(self) -> Bool:

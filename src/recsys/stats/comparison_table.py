@@ -27,7 +27,7 @@ from recsys.stats.effects import (
     users_needed,
 )
 from recsys.stats.margins import BayesResult, EquivalenceResult
-from recsys.stats.mean_inference import METHODS, Method
+from recsys.stats.mean_inference import METHODS, Inference, Method
 from recsys.stats.results import Interval, check_confidence
 from recsys.stats.runs import RunsResult
 from recsys.stats.sign_flips import METHOD as FLIPS
@@ -63,6 +63,9 @@ _ROW_PARTS = {
     "effect_label": "effect.label",
     "relative_low": "relative_interval.low", "relative_high": "relative_interval.high",
 }  # fmt: skip
+# What a row says of users, whether it has one run of each model or several.
+OF_USERS = ("effect", "wins", "ties", "losses", "n_cases", "n_units")
+_UNTESTED = Verdict("no_difference", "")
 # Equivalence has no column of its own: it is part of the verdict.
 _HEADINGS = {
     "non_inferiority_p": "p, no worse", "p_worse": "P(worse)", "p_equal": "P(equal)", "p_better": "P(better)",
@@ -165,11 +168,12 @@ class Options:
 class Row:
     """One model against the baseline on one metric; `difference` is model minus baseline.
 
+    `found` is what is known about it: its estimate, own interval, test and notes, which also have names here.
     `relative` is the lift over the baseline's mean. `interval` and `relative_interval` hold together with
     those of all rows of the `family` ("headline" or "secondary") that p is corrected over, and exclude 0
-    where the verdict does; the pair's own is `own_interval`. Wins, ties and
-    losses count units; a win is better. `variance_saved` is the share of the difference's variance that
-    covariates and strata removed; NaN without covariates and strata, or where the metric is not adjusted.
+    where the verdict does; the pair's own is `own_interval`. Wins, ties and losses count units; a win is
+    better. `variance_saved` is the share of the difference's variance that covariates and strata removed; NaN
+    without covariates and strata, or where the metric is not adjusted.
     """
 
     model: str
@@ -177,30 +181,32 @@ class Row:
     metric: str
     value: float
     baseline_value: float
-    difference: float
+    found: Inference
     interval: Interval
     relative: float
     relative_interval: Interval
-    own_interval: Interval
-    statistic: float
-    p_value: float
-    adjusted_p: float
     effect: Effect
     wins: int
     ties: int
     losses: int
     n_cases: int
     n_units: int
-    test: str
-    standard_error: float
-    verdict: Verdict
+    adjusted_p: float = math.nan
+    verdict: Verdict = _UNTESTED
     equivalence: EquivalenceResult | None = None
     non_inferiority: EquivalenceResult | None = None
     bayes: BayesResult | None = None
     runs: RunsResult | None = None
     variance_saved: float = math.nan
     family: str = "headline"
-    notes: tuple[Note, ...] = ()
+
+    difference = property(attrgetter("found.estimate.value"))
+    standard_error = property(attrgetter("found.estimate.standard_error"))
+    own_interval = property(attrgetter("found.interval"))
+    notes = property(attrgetter("found.notes"))
+    test = property(attrgetter("found.method"))
+    statistic = property(attrgetter("found.statistic"))
+    p_value = property(attrgetter("found.p_value"))
 
     def minimal_effect(self, *, power: float = 0.8, alpha: float = 0.05) -> float:
         """The smallest difference that this many users with this spread detect with the given power."""
@@ -231,7 +237,7 @@ class Row:
             raise NotDefinedError(
                 f"{self.metric} does not vary between users here, so there is nothing to plan with."
             )
-        return self.standard_error * math.sqrt(self.n_units)
+        return float(self.standard_error * math.sqrt(self.n_units))
 
 
 @dataclass(frozen=True)

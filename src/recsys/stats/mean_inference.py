@@ -6,19 +6,19 @@ Where is the mean (intervals), and is it at least c (margins, equivalence, the g
 the values is known, `infer_mean` answers by Gaffke's bound, which always allows for units that were not seen
 (see `gaffke`); else by t, which few units that differ do not support.
 
-Is it better or worse than 0 (`DifferenceTest`)? That is a test of the units seen, by sign flips, exact where
-few differ and close to t where many do (see `sign_flips`). Its interval excludes 0 where the test does; its
-other ends allow for units that were not seen, too.
+Is it better or worse than 0 (`test=`)? That is a test of the units seen, by sign flips, exact where few
+differ and close to t where many do (see `sign_flips`). Its interval excludes 0 where the test does; its other
+ends allow for units that were not seen, too.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from recsys.errors import InputError, check_choice
-from recsys.records.arrays import cached_property
 from recsys.records.facts import Note, note
 from recsys.stats.bootstrap import (
     BOOTSTRAP_FROM,
@@ -32,6 +32,7 @@ from recsys.stats.bootstrap import (
 from recsys.stats.gaffke import METHOD, mean_bounds, mean_p, units_needed
 from recsys.stats.results import (
     Alternative,
+    Bounds,
     Estimate,
     Interval,
     SkewWarning,
@@ -57,7 +58,8 @@ BOOTSTRAPS = ("studentised", "bca", "percentile")
 class Inference:
     """What is known about a mean, or a difference of means: its interval, and p where a value was tested.
 
-    `method` is that of the test, or of the interval where nothing was tested.
+    `method` is that of the test, or of the interval where nothing was tested. `at` gives the interval of a
+    difference at any confidence.
     """
 
     estimate: Estimate
@@ -66,6 +68,7 @@ class Inference:
     statistic: float = math.nan
     df: float | None = None
     alternative: Alternative = "two-sided"
+    at: Callable[[float], Interval] | None = None
 
     @property
     def interval(self) -> Interval:
@@ -74,6 +77,12 @@ class Inference:
     @property
     def notes(self) -> tuple[Note, ...]:
         return self.estimate.notes
+
+    @property
+    def negative(self) -> Inference:
+        """The same of the opposite difference; `alternative` and `at` are left."""
+        estimate = replace(self.estimate, value=-self.estimate.value, interval=self.interval.negative)
+        return replace(self, estimate=estimate, statistic=-self.statistic)
 
     def test(self, notes: tuple[Note, ...] = ()) -> TestResult:
         """The result of the test, with notes of others before its own."""
@@ -89,39 +98,66 @@ def infer_mean(
     c: float | None = None,
     alternative: Alternative = "two-sided",
     *,
-    method: Method = "gaffke",
+    test: str | TestResult | None = None,
+    method: str = "gaffke",
     confidence: float = 0.95,
-    bounds: tuple[float, float] | None = None,
+    bounds: Bounds | None = None,
     noun: str = "unit",
     n_resamples: int = 10_000,
     rng: Rng = 0,
-    spent: int = 0,
+    drawn: Replicates | None = None,
+    spent: int | None = None,
     n_differing: int | None = None,
 ) -> Inference:
     """Return the interval of the mean of a sample, or the test of whether it is `c`.
 
     Args:
-        of: the units; of several rows of them the first. A bootstrap needs more than their sample.
+        of: the units; of several rows of them the first. A bootstrap needs more than a sample, or `drawn`.
         c: the mean that is tested; by Gaffke's bound if it is one-sided and the range is known, else by t.
         alternative: whether the mean is greater or less than `c`, or either.
-        method: of the interval: "gaffke", "t", "normal" or a bootstrap.
+        test: of a mean of 0 among the units seen: "permutation" (sign flips), "t", a bootstrap, or the result
+            of one by ranks. Where too few differ for a bootstrap, it is by sign flips.
+        method: of the interval: "gaffke", "t", "normal" or a bootstrap; of a `test` also "sign flips".
         confidence: how often such intervals hold the mean.
         bounds: the least and the greatest value of a unit, None if unknown; then "gaffke" is t.
         noun: what a unit is called.
         n_resamples: of a bootstrap.
         rng: of a bootstrap.
-        spent: the degrees of freedom that adjustments have taken.
+        drawn: the resamples of a bootstrap, if they were drawn already.
+        spent: the degrees of freedom that adjustments have taken; adjusted values are tested by t, not flips.
         n_differing: how many units differ, if not all with a value that is not 0.
     """
-    check_choice("interval method", method, METHODS)
+    check_choice("interval method", method, METHODS if test is None else (*METHODS, FLIPS))
     sample = of if isinstance(of, Sample) else Sample.row(of)
-    if c is not None:
-        found = None
-        if bounds is not None and alternative != "two-sided":
-            found = bounded_mean_test(
-                sample, c, bounds, alternative, confidence=confidence, n_differing=n_differing
-            )
-        return found or _by_t(sample, c, alternative, confidence, spent)
+
+    def draw() -> Replicates | None:
+        if drawn is not None or isinstance(of, Sample) or not {method, str(test)} & set(BOOTSTRAPS):
+            return drawn
+        return replicate(of, Resampler(of.keys, n_resamples, seed_from_rng(rng)))
+
+    if test is None and c is None:
+        return _where(sample, method, confidence=confidence, bounds=bounds, noun=noun, draw=draw)
+    if test is None and bounds is not None and alternative != "two-sided":
+        found = bounded_mean_test(
+            sample, c or 0.0, bounds, alternative, confidence=confidence, n_differing=n_differing
+        )
+        if found is not None:
+            return found
+    options: dict[str, Any] = {"confidence": confidence, "bounds": bounds, "spent": spent, "draw": draw}
+    options["method"] = "t" if test is None else method
+    return _among_seen(sample, c or 0.0, test or "t", alternative, **options)
+
+
+def _where(
+    sample: Sample,
+    method: str,
+    *,
+    confidence: float,
+    bounds: Bounds | None,
+    noun: str,
+    draw: Callable[[], Replicates | None],
+) -> Inference:
+    """The interval of the mean, and notes on what it cannot know."""
     n, value = sample.n, sample.mean
     if n == 0:
         raise InputError("there is nothing to estimate: every case is excluded (NaN).")
@@ -150,10 +186,8 @@ def infer_mean(
     elif thin and heavy:
         notes += (caution(SkewWarning, thin[0], **thin[1], so="too_narrow"),)
     interval = t_interval(value, error, df, confidence)
-    if method in BOOTSTRAPS and isinstance(of, Units):
-        replicates = replicate(of, Resampler(of.keys, n_resamples, seed_from_rng(rng)))
-        low, high = replicates.limits(method, confidence)[0].tolist()
-        interval = Interval(low, high, confidence, method)
+    if (replicates := draw()) is not None:
+        interval = replicates.interval(method, confidence)
     return Inference(Estimate(value, error, interval, n, notes), interval.method, df=df)
 
 
@@ -233,85 +267,67 @@ def bounded_mean_test(
     return Inference(Estimate(mean, math.nan, interval, n, notes), METHOD, p, alternative=alternative)
 
 
-@dataclass(frozen=True, eq=False)
-class DifferenceTest:
-    """Whether the mean of a sample of differences is 0, and the interval that goes with the test.
+def _among_seen(
+    sample: Sample,
+    c: float,
+    test: str | TestResult,
+    alternative: Alternative,
+    *,
+    method: str,
+    confidence: float,
+    bounds: Bounds | None,
+    spent: int | None,
+    draw: Callable[[], Replicates | None],
+) -> Inference:
+    """The test of the mean of the units seen, which is of 0 but for t, and the interval that goes with it."""
+    flips, df, error = SignFlips(sample), sample.df - (spent or 0), sample.error
+    t, is_resampled = t_ratio(sample.mean - c, error), test in BOOTSTRAPS or method in BOOTSTRAPS
+    is_sparse = is_resampled and sample.few_are_not_zero(BOOTSTRAP_FROM)
+    drawn = None if is_sparse else draw()
 
-    `test` is "permutation" (sign flips), "t" or a bootstrap, `interval_method` the same or "normal"; `reach`
-    is how far a difference can be from 0. `drawn` are the resamples of a bootstrap: samples in which too few
-    differ for one are tested by sign flips. Where an adjustment has `spent` degrees of freedom, the test is t
-    with so many less instead of sign flips.
-    """
-
-    sample: Sample
-    test: str = "permutation"
-    interval_method: str = FLIPS
-    reach: float = math.inf
-    spent: int | None = None
-    drawn: Replicates | None = None
-
-    @cached_property
-    def _flips(self) -> SignFlips:
-        return SignFlips.of(self.sample)
-
-    @cached_property
-    def is_sparse(self) -> bool:
-        """Whether too few differ for the bootstrap that was asked for."""
-        is_resampled = bool({self.test, self.interval_method} & set(BOOTSTRAPS))
-        return is_resampled and self.sample.few_are_not_zero(BOOTSTRAP_FROM)
-
-    def result(self, confidence: float = 0.95) -> TestResult:
-        """The test; `confidence` is that of the interval of t."""
-        test, sample = self.test, self.sample
-        if test == "t" or (test == "permutation" and self.spent is not None):
-            return infer_mean(sample, 0.0, confidence=confidence, spent=self.spent or 0).test()
-        if test in BOOTSTRAPS and not self.is_sparse and self.drawn is not None:
-            label = f"{test} bootstrap ({self.drawn.deviations.shape[1]} {self.drawn.scheme} draws)"
-            p = float(self.drawn.p_values(test)[0])
-            return replace(self._statistic_only(), method=label, p_value=p)
-        result = self._statistic_only() if sample.few_decide else infer_mean(sample, 0.0).test()
-        return replace(result, method=FLIPS, p_value=self._flips.p_value())
-
-    def _statistic_only(self) -> TestResult:
-        """The t statistic without the caution of skewness, as the t distribution is not used."""
-        sample, t = self.sample, t_ratio(self.sample.mean, self.sample.error)
-        notes = spread_notes(sample) + tail_notes(sample)
-        return TestResult("", sample.mean, t, math.nan, sample.n, notes=notes)
-
-    def interval(self, level: float) -> Interval:
-        """The interval of this confidence."""
-        sample, method = self.sample, self.interval_method
-        if self.is_sparse or (method == FLIPS and self.spent is None):
-            return self._flips_interval(level)
-        if method in BOOTSTRAPS and self.drawn is not None:
-            low, high = self.drawn.limits(method, level)[0].tolist()
-            return Interval(low, high, level, method)
-        df = math.inf if method == "normal" else sample.df - (self.spent or 0)
-        found = t_interval(sample.mean, sample.error, df, level)
+    def at(level: float) -> Interval:
+        if is_sparse or (method == FLIPS and spent is None):
+            return _flips_interval(flips, level, alternative, bounds)
+        if drawn is not None and method in BOOTSTRAPS:
+            return drawn.interval(method, level)
+        found = t_interval(sample.mean, error, math.inf if method == "normal" else df, level, alternative)
         return replace(found, method="t" if method == FLIPS else method)
 
-    def _flips_interval(self, level: float) -> Interval:
-        """The means that flips do not reject, and those that units not seen allow for, but 0 if rejected.
+    is_by_t = test == "t" or (test == "permutation" and spent is not None)
+    if isinstance(test, TestResult):
+        label, t, p, notes = test.method, test.statistic, test.p_value, test.notes
+    elif drawn is not None and test in BOOTSTRAPS:
+        label = f"{test} bootstrap ({drawn.deviations.shape[1]} {drawn.scheme} draws)"
+        p, notes = float(drawn.p_values(test, alternative)[0]), spread_notes(sample) + tail_notes(sample)
+    else:
+        label, p = (
+            ("paired t", t_tail(t, df, alternative)) if is_by_t else (FLIPS, flips.p_value(alternative))
+        )
+        # Where few differ, the interval allows for values that were not seen.
+        is_open = sample.few_decide and bounds is not None and not is_by_t
+        skewed = () if is_open else skew_notes(sample, alternative)
+        notes = spread_notes(sample) + (skewed or tail_notes(sample))
+    if is_sparse:
+        few = {"n_differing": sample.n_not_zero, "n": sample.n}
+        notes += (caution(SmallSampleWarning, "too_sparse", **few),)
+    estimate = Estimate(sample.mean, error, at(confidence), sample.n, notes)
+    return Inference(estimate, label, p, t, df, alternative, at)
 
-        Where few units differ, flips alone would miss the mean far too often: they take all ties for equal.
-        """
-        reach = self.reach
-        interval = self._flips.interval(level, reach=reach)
-        if math.isinf(reach):
-            return interval
-        bounds = mean_bounds(self.sample, -reach, reach, level)
-        low = interval.low if interval.low > 0.0 else min(interval.low, bounds.low)
-        high = interval.high if interval.high < 0.0 else max(interval.high, bounds.high)
-        return replace(interval, low=low, high=high)
 
+def _flips_interval(
+    flips: SignFlips, level: float, alternative: Alternative, bounds: Bounds | None
+) -> Interval:
+    """The means that flips do not reject, and those that units not seen allow for, but 0 if rejected.
 
-def _by_t(sample: Sample, c: float, alternative: Alternative, confidence: float, spent: int) -> Inference:
-    """The t-test of a mean of `c`, with as many degrees of freedom less as adjustments have `spent`."""
-    notes = spread_notes(sample) + (skew_notes(sample, alternative) or tail_notes(sample))
-    value, error, df = sample.mean, sample.error, sample.df - spent
-    t, interval = t_ratio(value - c, error), t_interval(value, error, df, confidence, alternative)
-    estimate = Estimate(value, error, interval, sample.n, notes)
-    return Inference(estimate, "paired t", t_tail(t, df, alternative), t, df, alternative)
+    Where few units differ, flips alone would miss the mean far too often: they take all ties for equal.
+    """
+    if bounds is None:
+        return flips.interval(level, alternative)
+    interval = flips.interval(level, alternative, bounds[1])
+    allowed = mean_bounds(flips.sample, *bounds, level, alternative=alternative)
+    low = interval.low if interval.low > 0.0 else min(interval.low, allowed.low)
+    high = interval.high if interval.high < 0.0 else max(interval.high, allowed.high)
+    return replace(interval, low=low, high=high)
 
 
 def infer_difference(first: Sample, second: Sample, *, confidence: float = 0.95) -> Inference:
@@ -365,8 +381,3 @@ def tail_notes(sample: Sample) -> tuple[Note, ...]:
         return ()
     facts = {"share": share, "effective": effective, "n": sample.n_not_zero, "noun": "difference"}
     return (caution(SkewWarning, "heavy_tails", **facts, so="tests"),)
-
-
-def too_sparse_note(sample: Sample) -> Note:
-    """Warn that too few units differ for a bootstrap; return the note."""
-    return caution(SmallSampleWarning, "too_sparse", n_differing=sample.n_not_zero, n=sample.n)

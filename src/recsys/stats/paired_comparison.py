@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -30,23 +30,22 @@ from recsys.stats.adjustment import (
     variance_saved_share,
 )
 from recsys.stats.bootstrap import Replicates, Resampler, seed_from_rng
-from recsys.stats.comparison_table import EFFECTS, ComparisonTable, Options, Row, Triple
+from recsys.stats.comparison_table import EFFECTS, OF_USERS, ComparisonTable, Options, Row, Triple
 from recsys.stats.corrections import adjust, adjust_best, fit_for_max_t, join_parts, step_down
 from recsys.stats.effects import Effect
 from recsys.stats.gaffke import mean_p
 from recsys.stats.group_jackknife import Jackknife, mean_jackknife
 from recsys.stats.margins import (
-    BayesResult,
-    EquivalenceResult,
     bayes_from_estimate,
     equivalence_from_estimate,
 )
-from recsys.stats.mean_inference import BOOTSTRAPS, DifferenceTest, spread_notes, too_sparse_note
+from recsys.stats.mean_inference import BOOTSTRAPS, Inference, infer_mean, spread_notes
 from recsys.stats.pair_pieces import PairsInMemory, PairSource
 from recsys.stats.pairing import Aligned, Differences, Paired, Sides, align, describe_missing, side_estimates
 from recsys.stats.rank_tests import sign_test, wilcoxon
 from recsys.stats.results import (
     Alternative,
+    Bounds,
     Estimate,
     Interval,
     TestResult,
@@ -60,7 +59,6 @@ from recsys.stats.runs import RunsResult, compare_runs, folds_of_users, merge_ru
 from recsys.stats.samples import FEW, Sample
 
 Runs = Mapping[str, list[PerCase]]
-Bounds = tuple[float, float]
 Grouped = Mapping[str, Mapping[str, Sequence[Jackknife]]]
 # The statistic of each row in max-T as observed, NaN if it is not in the maximum, and as resampled.
 _Draws = Mapping[Triple, tuple[float, Float]]
@@ -110,10 +108,6 @@ def compare_tables(
     names = _metric_names(runs, metrics, jackknife_metrics)
     if not names or (pairs is not None and not pairs):
         raise InputError("there is nothing to compare: no pair of models, or no metric.")
-    families = _families(
-        names, settings, lambda metric: _means(runs, jackknives, metric),
-        models=list(runs), baseline=baseline, pairs=pairs,
-    )  # fmt: skip
     layout = run_layout(runs, settings.runs)
     if layout == "folds" and settings.adjusts:
         raise InputError(
@@ -141,158 +135,115 @@ def compare_tables(
                     hint="Wins and losses are counted on the same cases: pass tables with the same ids.",
                 )
         adjustment = _build_adjustment(settings, aligned.users) if settings.adjusts else None
-        pairs_found = PairsInMemory(aligned, counted_on)
-        return _compare(
-            pairs_found, families, jackknives, ranges or {}, runs=runs, layout=layout, adjustment=adjustment
-        )
+        return compare_pairs(
+            lambda _: PairsInMemory(aligned, counted_on), list(runs), names,
+            lambda metric: _means(runs, jackknives, metric), baseline=baseline, pairs=pairs, options=settings,
+            grouped=jackknives, ranges=ranges, runs=runs, layout=layout, adjustment=adjustment,
+        )  # fmt: skip
 
 
-def compare_pieces(
-    add_up: Callable[[Sequence[Triple]], PairSource],
-    means: Mapping[str, Mapping[str, float]],
+def compare_pairs(
+    pairs_of: Callable[[Sequence[Triple]], PairSource],
+    models: Sequence[str],
     metrics: Sequence[str],
+    means: Callable[[str], Mapping[str, float]],
     *,
     baseline: str | None = None,
     pairs: Sequence[tuple[str, str]] | None = None,
     options: Options | None = None,
     grouped: Grouped | None = None,
-    ranges: Mapping[str, Bounds],
-) -> ComparisonTable:
-    """Compare as `compare_tables` does, without holding the values per case, which must have no weights.
-
-    Args:
-        add_up: makes the sums of some pairs of models and metrics.
-        means: {model: {metric: about its mean}}.
-        metrics: names of metrics whose pairs are added up, or in `grouped`.
-        baseline, pairs, grouped, ranges: as in `compare_tables`.
-        options: the same, but tests and effects by ranks, permutations and adjustments need the values.
-    """
-    jackknives = grouped or {}
-    families = _families(
-        metrics, options or Options(), lambda metric: {model: of[metric] for model, of in means.items()},
-        models=list(means), baseline=baseline, pairs=pairs,
-    )  # fmt: skip
-    with warn_once():
-        return _compare(add_up(families.of_users(jackknives)), families, jackknives, ranges)
-
-
-def _compare(
-    pairs: PairSource,
-    families: _Families,
-    jackknives: Grouped,
-    ranges: Mapping[str, Bounds],
-    *,
+    ranges: Mapping[str, Bounds] | None = None,
     runs: Runs | None = None,
     layout: str = "",
     adjustment: Adjustment | None = None,
 ) -> ComparisonTable:
-    """The table of all rows: of pairs, or of metrics that are known without groups of users."""
-    options = families.options
-    of_means, draws = _found_of_means(families.of_users(jackknives), pairs, adjustment, ranges, families)
-    found = []
-    for triple in families.triples:
-        model, base, metric = triple
-        own_runs = ([], []) if runs is None else (runs[model], runs[base])
-        own = layout if max(map(len, own_runs)) > 1 else ""
-        if triple not in of_means:
-            sides = jackknives[model][metric], jackknives[base][metric]
-            found.append(_found_by_jackknife(triple, *sides, own_runs[0], families, layout=own))
-        elif own:
-            found.append(
-                _found_in_runs(of_means[triple], *own_runs, families, layout=own, adjustment=adjustment)
-            )
-        else:
-            found.append(of_means[triple])
-    p_values = families.adjust([one.p_value for one in found], draws)
-    of_margins = [
-        np.ones(len(found)) if tests[0] is None else families.adjust([test.p_value for test in tests])
-        for tests in ([getattr(one.margins, name) for one in found] for name in _Margins._fields[:2])
-    ]
-    rows = zip(found, p_values.tolist(), *(p.tolist() for p in of_margins), strict=True)
-    notes = describe_missing(pairs.missing, pairs.n_cases, warns=True)
-    return ComparisonTable(
-        tuple(_row(one, p, margin_p, families) for one, p, *margin_p in rows),
-        families.says(),
-        options,
-        pairs.missing,
-        notes,
-    )
+    """Compare as `compare_tables` does, from pairs of values in memory or of pieces that were added up.
 
-
-class _Counts(NamedTuple):
-    """What a row has in addition to its difference."""
-
-    effect: Effect
-    wins: int
-    ties: int
-    losses: int
-    n_cases: int
-    n_units: int
-
-
-class _Margins(NamedTuple):
-    """The tests that options ask for in addition to that of the difference."""
-
-    equivalence: EquivalenceResult | None = None
-    non_inferiority: EquivalenceResult | None = None
-    bayes: BayesResult | None = None
-
-
-@dataclass(frozen=True)
-class _Found:
-    """The difference of two models on one metric, whether it is of users, of groups of users or of runs.
-
-    `value` is the model's mean, `sides` are those whose lift is estimated; `together` is the interval that
-    holds together with those of the family, and `least` is the smallest lift there can be.
+    Args:
+        pairs_of: the values of some pairs of models and metrics. Pieces have no weights; tests and effects by
+            ranks, bootstraps with replacement and adjustments need all values in memory.
+        models: all of them, in order.
+        metrics: names of metrics that have pairs, or are in `grouped`.
+        means: gives the mean of each model on a metric, from which the best is chosen.
+        baseline, pairs, options, grouped, ranges: as in `compare_tables`.
+        runs: the tables of each model where it has several runs, whose `layout` is "seeds" or "folds".
+        layout: how they relate.
+        adjustment: for covariates or strata.
     """
+    jackknives, settings = grouped or {}, options or Options()
+    families = _families(metrics, settings, means, models=models, baseline=baseline, pairs=pairs)
+    with warn_once():
+        of_users = [t for t in families.triples if t[2] not in jackknives.get(t[0], {})]
+        source = pairs_of(of_users)
+        rows, draws = _rows_of_users(of_users, source, adjustment, ranges or {}, families)
+        for triple in families.triples:
+            model, base, metric = triple
+            own_runs = (runs[model], runs[base]) if runs else ([], [])
+            own = layout if max(map(len, own_runs)) > 1 else ""
+            if triple not in rows:
+                sides = jackknives[model][metric], jackknives[base][metric]
+                rows[triple] = _row_of_groups(triple, *sides, own_runs[0], families, layout=own)
+            elif own:
+                rows[triple] = _row_of_runs(
+                    rows[triple], *own_runs, families, layout=own, adjustment=adjustment
+                )
+        notes = describe_missing(source.missing, source.n_cases, warns=True)
+    found = [rows[triple] for triple in families.triples]
+    p_values = families.adjust([row.p_value for row in found], draws).tolist()
+    margin_p = [
+        families.adjust([math.nan if test is None else test.p_value for test in tests]).tolist()
+        for tests in ([row.equivalence for row in found], [row.non_inferiority for row in found])
+    ]
+    concluded = (
+        _concluded(row, p, *of_margins, options=settings)
+        for row, p, *of_margins in zip(found, p_values, *margin_p, strict=True)
+    )
+    return ComparisonTable(tuple(concluded), families.says(), settings, source.missing, notes)
 
-    triple: Triple
-    value: float
-    counts: _Counts
-    sides: Sides
-    own: Estimate
-    together: Interval
-    statistic: float
-    p_value: float
-    test: str
-    margins: _Margins
-    least: float = -math.inf
-    runs: RunsResult | None = None
-    variance_saved: float = math.nan
+
+def _row(
+    triple: Triple,
+    found: Inference,
+    sides: Sides,
+    families: _Families,
+    *,
+    least: float = -math.inf,
+    **others: Any,
+) -> Row:
+    """A row before it is corrected: `sides` are those whose lift is estimated, `least` the smallest lift."""
+    alone, together = families.levels(triple[2])
+    gap = found.interval if found.at is None or together == alone else found.at(together)
+    lift, lifts = fieller_lift(sides.first, sides.second, sides.variances, gap, least)
+    own: dict[str, Any] = {"value": sides.first, "baseline_value": sides.second, "interval": gap}
+    own |= {"found": replace(found, at=None), "relative": lift, "relative_interval": lifts}
+    return Row(*triple, family=families.name(triple[2]), **own | others)
 
 
-def _row(found: _Found, p: float, margin_p: Sequence[float], families: _Families) -> Row:
-    """The row with its adjusted p and its verdict; `margin_p`: p of equivalence, p of non-inferiority."""
-    (model, baseline, metric), own, counts, runs = found.triple, found.own, found.counts, found.runs
-    (first, base, variances), options = found.sides, families.options
-    alpha, difference, gap = 1.0 - options.confidence, own.value, found.together
-    lift, lifts = fieller_lift(first, base, variances, gap, found.least)
+def _concluded(row: Row, p: float, margin_p: float, no_worse_p: float, *, options: Options) -> Row:
+    """The row with its adjusted p and its verdict, from the corrected p of its tests."""
+    alpha, difference, metric = 1.0 - options.confidence, row.difference, row.metric
+    gap, lifts = row.interval, row.relative_interval
     kind: Kind = "no_difference"
     numbers: dict[str, Any] = {}
     if p < alpha and difference != 0:
-        gap, lifts = _without_zero(gap, difference), _without_zero(lifts, lift)
+        gap, lifts = _without_zero(gap, difference), _without_zero(lifts, row.relative)
         kind = "better" if (difference > 0) != (metric in options.lower_is_better) else "worse"
-    elif margin_p[0] < alpha:
-        kind, numbers = "equivalent", {"margin": options.margin, "margin_p": margin_p[0]}
-    elif margin_p[1] < alpha:
-        kind, numbers = "no_worse", {"margin": options.no_worse_than, "margin_p": margin_p[1]}
-    numbers |= difference_numbers(difference, gap, lift, lifts) | {"p": p, "correction": options.correction}
-    if counts.effect.name:
-        numbers["effect"] = counts.effect.name, counts.effect.value
-    if runs is not None:
-        numbers |= {"better_in": runs.better_in, "n_runs": runs.n_runs}
-    if counts.n_units == counts.ties and options.tie == 0:
-        kind, numbers["n_units"] = "identical", counts.n_units
-    elif not counts.effect.name and difference == 0 and own.standard_error == 0:
+    elif margin_p < alpha:
+        kind, numbers = "equivalent", {"margin": options.margin, "margin_p": margin_p}
+    elif no_worse_p < alpha:
+        kind, numbers = "no_worse", {"margin": options.no_worse_than, "margin_p": no_worse_p}
+    numbers |= difference_numbers(difference, gap, row.relative, lifts)
+    numbers |= {"p": p, "correction": options.correction}
+    if row.effect.name:
+        numbers["effect"] = row.effect.name, row.effect.value
+    if row.runs is not None:
+        numbers |= {"better_in": row.runs.better_in, "n_runs": row.runs.n_runs}
+    if row.n_units == row.ties and options.tie == 0:
+        kind, numbers["n_units"] = "identical", row.n_units
+    elif not row.effect.name and difference == 0 and row.standard_error == 0:
         kind = "identical"
-    return Row(
-        model, baseline, metric, value=found.value, baseline_value=base, difference=difference, interval=gap,
-        relative=lift, relative_interval=lifts, own_interval=own.interval,
-        statistic=found.statistic, p_value=found.p_value, adjusted_p=p, test=found.test,
-        standard_error=own.standard_error, verdict=Verdict(kind, metric, numbers), runs=runs, notes=own.notes,
-        family=families.name(metric), variance_saved=found.variance_saved,
-        **counts._asdict(), **found.margins._asdict(),
-    )  # fmt: skip
+    verdict = Verdict(kind, metric, numbers)
+    return replace(row, adjusted_p=p, interval=gap, relative_interval=lifts, verdict=verdict)
 
 
 def _without_zero(interval: Interval, value: float) -> Interval:
@@ -315,10 +266,6 @@ class _Families:
     headline: str
     chosen: int
     options: Options
-
-    def of_users(self, jackknives: Grouped) -> list[Triple]:
-        """The rows that compare users, not groups of them."""
-        return [triple for triple in self.triples if triple[2] not in jackknives.get(triple[0], {})]
 
     def name(self, metric: str) -> str:
         return "headline" if metric == self.headline else "secondary"
@@ -440,13 +387,13 @@ def _build_adjustment(options: Options, users: Array) -> Adjustment:
     return Adjustment(users, covariates, strata)
 
 
-def _found_of_means(
+def _rows_of_users(
     triples: Sequence[Triple],
     pairs: PairSource,
     adjustment: Adjustment | None,
     ranges: Mapping[str, Bounds],
     families: _Families,
-) -> tuple[dict[Triple, _Found], _Draws]:
+) -> tuple[dict[Triple, Row], _Draws]:
     """The differences of means over cases, and their draws if max-T is the correction."""
     options, adjusted = families.options, dict[Triple, tuple[Differences, float]]()
     if adjustment is not None and isinstance(pairs, PairsInMemory):
@@ -468,15 +415,15 @@ def _found_of_means(
             observed = np.where(fit, replicates.observed_t(), np.nan)
             draws = dict(zip(triples, zip(observed, replicates.t_values(), strict=True), strict=True))
         del tested  # the differences of all pairs
-    found = {}
+    rows = {}
     for place, triple in enumerate(triples):
         drawn = None if replicates is None else replicates.row(place)
         of_triple = triple, pairs.of(triple), families, ranges.get(triple[2])
-        found[triple] = _found_of_mean(*of_triple, adjusted=adjusted.get(triple), drawn=drawn)
-    return found, draws
+        rows[triple] = _row_of_mean(*of_triple, adjusted=adjusted.get(triple), drawn=drawn)
+    return rows, draws
 
 
-def _found_of_mean(
+def _row_of_mean(
     triple: Triple,
     pairs: tuple[Paired, Paired],
     families: _Families,
@@ -484,24 +431,23 @@ def _found_of_mean(
     *,
     adjusted: tuple[Differences, float] | None,
     drawn: Replicates | None,
-) -> _Found:
+) -> Row:
     """One difference of means, from the pairs that are averaged and those that are counted."""
     (model, baseline, metric), (differences, counted), options = triple, pairs, families.options
     if not differences.n_cases:
         raise InputError(f"{model!r} and {baseline!r} have no case in common on {metric!r}.", column=metric)
-    (confidence, together), is_lower_better = families.levels(metric), metric in options.lower_is_better
-    sample, alpha = differences.sample, 1.0 - confidence
-    ends = _bounds_of(differences, known)
+    is_lower_better, alpha = metric in options.lower_is_better, 1.0 - options.confidence
+    sample, ends = differences.sample, _bounds_of(differences, known)
     reach = ends[1] - ends[0]
+    bounds = (-reach, reach) if math.isfinite(reach) else None
     tested, saved = (differences, math.nan) if adjusted is None else adjusted
-    test = DifferenceTest(
-        tested.sample, options.test, options.interval_method, reach, tested.spent, drawn,
-    )  # fmt: skip
     of_ranks: dict[str, Callable[[Any], TestResult]]
     of_ranks = {"wilcoxon": wilcoxon, "sign": partial(sign_test, dead_zone=options.tie)}
-    result = of_ranks[options.test](tested) if options.test in of_ranks else test.result(confidence)
-    interval = test.interval(confidence)
-    wide = interval if together == confidence else test.interval(together)
+    found = infer_mean(
+        tested.sample, test=of_ranks[options.test](tested) if options.test in of_ranks else options.test,
+        method=options.interval_method, confidence=options.confidence, bounds=bounds, drawn=drawn,
+        spent=tested.spent,
+    )  # fmt: skip
     sides = differences.side_estimates()
     is_gain = (sides.first > sides.second) != is_lower_better
     n_above, ties, n_below = counted.sample.wins_ties_losses(options.tie)
@@ -515,32 +461,30 @@ def _found_of_mean(
         notes += (note("few_signs", metric, **facts, level=100 * alpha),)
     if options.adjusts and adjusted is None:
         notes += (note("not_adjusted", metric, is_mean=True),)
-    notes += tuple(one for one in (*tested.notes, *result.notes) if one not in notes)
-    if test.is_sparse:
-        notes += (too_sparse_note(tested.sample),)
-    if options.tests_margins and known is None and math.isfinite(reach) and ends != (0.0, 1.0):
+    notes += tuple(one for one in (*tested.notes, *found.notes) if one not in notes)
+    if options.tests_margins and known is None and bounds is not None and ends != (0.0, 1.0):
         notes += (note("range_assumed", metric, low=ends[0], high=ends[1]),)
-    if math.isfinite(reach) and result.p_value < alpha and not options.adjusts:
+    if bounds is not None and found.p_value < alpha and not options.adjusts:
         alternative: Alternative = "greater" if sides.first > sides.second else "less"
-        if mean_p(sample, 0.0, -reach, reach, alternative) > alpha / 2.0:
+        if mean_p(sample, 0.0, *bounds, alternative) > alpha / 2.0:
             what = "losses" if is_gain else "gains"
             notes += (note("not_excluded", metric, what=what, n=counted.sample.n),)
-    effect = EFFECTS[options.effect](differences, confidence=confidence)
-    counts = _Counts(effect, wins, ties, losses, differences.n_cases, counted.sample.n)
-    margins, method, least = _Margins(), result.method, -1.0 if ends[0] >= 0.0 else -math.inf
+    margins, least = dict[str, Any](), -1.0 if ends[0] >= 0.0 else -math.inf
     if adjusted is not None:  # effect, wins and losses stay unadjusted
-        sides, method, least = side_estimates(adjusted[0].sides), f"{method}, adjusted", -math.inf
-        estimate = Estimate(sides.first - sides.second, test.sample.error, interval, test.sample.n)
-        margins = _margins(metric, estimate, test.sample.df - (tested.spent or 0), options)
+        sides, least = side_estimates(adjusted[0].sides), -math.inf
+        found = replace(found, method=f"{found.method}, adjusted")
+    estimate = replace(found.estimate, value=sides.first - sides.second, notes=notes)
+    if adjusted is not None:
+        margins = _margins(metric, replace(estimate, notes=()), found.df or math.nan, options)
     elif options.tests_margins:
         error = math.nan if counted.sample.few_decide else sample.error
         noted = differences.notes + spread_notes(sample)
-        estimate = Estimate(sample.mean, error, interval, sample.n, noted)
-        margins = _margins(metric, estimate, sample.df, options, seen=(sample, (-reach, reach)))
-    own = Estimate(sides.first - sides.second, test.sample.error, interval, test.sample.n, notes)
-    return _Found(
-        triple, sides.first, counts, sides, own, wide, result.statistic, result.p_value, method, margins,
-        least, variance_saved=saved,
+        own = Estimate(sample.mean, error, found.interval, sample.n, noted)
+        margins = _margins(metric, own, sample.df, options, seen=(sample, (-reach, reach)))
+    return _row(
+        triple, replace(found, estimate=estimate), sides, families, least=least, variance_saved=saved,
+        effect=EFFECTS[options.effect](differences, confidence=options.confidence), wins=wins, ties=ties,
+        losses=losses, n_cases=differences.n_cases, n_units=counted.sample.n, **margins,
     )  # fmt: skip
 
 
@@ -562,7 +506,7 @@ def _margins(
     *,
     is_mean: bool = True,
     seen: tuple[Sample, Bounds] | None = None,
-) -> _Margins:
+) -> dict[str, Any]:
     """Equivalence and non-inferiority of an estimate and, for a mean, its posterior."""
     by_margin = partial(equivalence_from_estimate, estimate, df, confidence=options.confidence, seen=seen)
     lower_is_better = metric in options.lower_is_better
@@ -577,38 +521,39 @@ def _margins(
         bayes = bayes_from_estimate(estimate, df, options.rope, confidence=options.confidence)
         if lower_is_better:
             bayes = replace(bayes, p_worse=bayes.p_better, p_better=bayes.p_worse)
-    return _Margins(equivalent, no_worse, bayes)
+    return {"equivalence": equivalent, "non_inferiority": no_worse, "bayes": bayes}
 
 
-def _found_in_runs(
-    found: _Found,
+def _row_of_runs(
+    row: Row,
     model: Sequence[PerCase],
     baseline: Sequence[PerCase],
     families: _Families,
     *,
     layout: str,
     adjustment: Adjustment | None,
-) -> _Found:
+) -> Row:
     """The same with test and interval over the runs, adjusted if there is an adjustment."""
-    metric, options, uneven = found.triple[2], families.options, len(model) != len(baseline)
+    options, uneven = families.options, len(model) != len(baseline)
     over_runs = partial(
-        compare_runs, model, baseline, metric, layout=layout, test_over_train=options.test_over_train
+        compare_runs, model, baseline, row.metric, layout=layout, test_over_train=options.test_over_train
     )
     plain = over_runs(confidence=options.confidence)
-    if found.counts.wins + found.counts.losses < FEW or plain.standard_error == 0:
+    if row.wins + row.losses < FEW or plain.standard_error == 0:
         # The spread between runs adds to what was not seen, and no test is known for both.
-        notes = (note("few_differ_in_runs", metric), *plain.notes)
+        notes = (note("few_differ_in_runs", row.metric), *plain.notes)
         wide = Interval(-math.inf, math.inf, options.confidence, "none")
         plain = replace(plain, standard_error=math.nan, interval=wide, p_value=math.nan, notes=notes)
-        return _over_runs(found, lambda **_: plain, layout, families, uneven=uneven)
-    found = _over_runs(found, partial(over_runs, adjustment=adjustment), layout, families, uneven=uneven)
+        return _over_runs(row, lambda **_: plain, layout, families, uneven=uneven)
+    found = _over_runs(row, partial(over_runs, adjustment=adjustment), layout, families, uneven=uneven)
     if adjustment is None:
         return found
-    saved = variance_saved_share(found.own.standard_error, plain.standard_error)
-    return replace(found, variance_saved=saved, test=f"{found.test}, adjusted")
+    saved = variance_saved_share(found.standard_error, plain.standard_error)
+    adjusted = replace(found.found, method=f"{found.test}, adjusted")
+    return replace(found, variance_saved=saved, found=adjusted)
 
 
-def _found_by_jackknife(
+def _row_of_groups(
     triple: Triple,
     model: Sequence[Jackknife],
     baseline: Sequence[Jackknife],
@@ -616,7 +561,7 @@ def _found_by_jackknife(
     families: _Families,
     *,
     layout: str,
-) -> _Found:
+) -> Row:
     """One model against the baseline, from the metric's values without each group of users, by run.
 
     `runs` are those of the model.
@@ -625,7 +570,7 @@ def _found_by_jackknife(
     differences = [model[r % len(model)] - baseline[r % len(baseline)] for r in range(n_runs)]
     model_mean, baseline_mean = mean_jackknife(model), mean_jackknife(baseline)
     mean_difference = mean_jackknife(differences)
-    estimate, wide = map(mean_difference.estimate, families.levels(triple[2]))
+    estimate = mean_difference.estimate(options.confidence)
     t, df = t_ratio(estimate.value, estimate.standard_error), mean_difference.df
     model_variance, baseline_variance = model_mean.variance(), baseline_mean.variance()
     covariance = (model_variance + baseline_variance - (model_mean - baseline_mean).variance()) / 2.0
@@ -634,13 +579,17 @@ def _found_by_jackknife(
     if options.adjusts:
         notes += (note("not_adjusted", triple[2], is_mean=False),)
     n, undefined = len(model_mean.without), Interval(math.nan, math.nan, options.confidence, "none")
-    counts = _Counts(Effect("", math.nan, undefined, "undefined", 0), 0, 0, 0, int(model_mean.sizes.sum()), n)
-    found = _Found(
-        triple, sides.first, counts, sides, replace(estimate, notes=notes), wide.interval, t, t_tail(t, df),
-        f"jackknife t ({n} groups)", _margins(triple[2], estimate, df, options, is_mean=False),
+    found = Inference(
+        replace(estimate, notes=notes), f"jackknife t ({n} groups)", t_tail(t, df), t, df,
+        at=lambda level: mean_difference.estimate(level).interval,
+    )  # fmt: skip
+    row = _row(
+        triple, found, sides, families, effect=Effect("", math.nan, undefined, "undefined", 0), wins=0,
+        ties=0, losses=0, n_cases=int(model_mean.sizes.sum()), n_units=n,
+        **_margins(triple[2], estimate, df, options, is_mean=False),
     )  # fmt: skip
     if not layout:
-        return found
+        return row
     per_run = np.array([difference.value for difference in differences])
     baseline_per_run = np.array([baseline[r % len(baseline)].value for r in range(n_runs)])
     if layout == "folds":
@@ -655,21 +604,20 @@ def _found_by_jackknife(
         by_runs = np.cov(per_run, baseline_per_run) / n_runs
         over_runs = partial(
             run_result, "users and runs added", per_run, [(by_users, df), (by_runs, n_runs - 1.0)],
-            variances=(float(by_users[0, 0]), float(by_runs[0, 0])), n_users=counts.n_cases,
+            variances=(float(by_users[0, 0]), float(by_runs[0, 0])), n_users=row.n_cases,
         )  # fmt: skip
-    return _over_runs(found, over_runs, layout, families, uneven=len(model) != len(baseline))
+    return _over_runs(row, over_runs, layout, families, uneven=len(model) != len(baseline))
 
 
 def _over_runs(
-    found: _Found, at: Callable[..., RunsResult], layout: str, families: _Families, *, uneven: bool
-) -> _Found:
+    row: Row, at: Callable[..., RunsResult], layout: str, families: _Families, *, uneven: bool
+) -> Row:
     """The same with test and intervals over several runs, whose spread is part of the error.
 
     Notes say which options several runs ignore; `at` gives the runs at a confidence, `uneven`: the two sides
     differ in their number of runs.
     """
-    metric, options = found.triple[2], families.options
-    runs, wide = (at(confidence=level) for level in families.levels(metric))
+    options, runs = families.options, at(confidence=families.options.confidence)
     notes = runs.notes
     for name, usual in (("test", ("permutation", "t")), ("interval", (None, "t"))):
         if getattr(options, name) not in usual:
@@ -678,22 +626,20 @@ def _over_runs(
         notes += (note("folds_only"),)
     if layout == "seeds" and uneven:
         notes += (note("single_run"),)
-    runs = replace(runs, notes=notes)
-    if metric in options.lower_is_better:
-        runs = replace(runs, better_in=sum(gap < 0 for gap in runs.per_run))
-    is_mean, error = bool(found.counts.effect.name), runs.standard_error
-    return replace(
-        found,
-        sides=runs.sides(found.sides.second),
-        own=Estimate(runs.value, error, runs.interval, runs.n, found.own.notes + notes),
-        together=wide.interval,
-        statistic=runs.value / error if error > 0 else math.nan,
-        p_value=runs.p_value,
-        test=runs.method,
-        margins=_margins(metric, replace(runs, notes=()), runs.df, options, is_mean=is_mean),
-        least=-math.inf,
-        runs=runs,
-    )
+    better_in = runs.better_in
+    if row.metric in options.lower_is_better:
+        better_in = sum(gap < 0 for gap in runs.per_run)
+    t = runs.value / runs.standard_error if runs.standard_error > 0 else math.nan
+    found = Inference(
+        replace(runs, notes=row.notes + notes), runs.method, runs.p_value, t, runs.df,
+        at=lambda level: at(confidence=level).interval,
+    )  # fmt: skip
+    same = {name: getattr(row, name) for name in ("value", *OF_USERS)}
+    margins = _margins(row.metric, replace(runs, notes=()), runs.df, options, is_mean=bool(row.effect.name))
+    return _row(
+        (row.model, row.baseline, row.metric), found, runs.sides(row.baseline_value), families,
+        runs=replace(runs, notes=notes, better_in=better_in), **same, **margins,
+    )  # fmt: skip
 
 
 def _adjust_by_draws(triples: Sequence[Triple], p_values: Float, draws: _Draws) -> Float:

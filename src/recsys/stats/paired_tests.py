@@ -17,35 +17,23 @@ import numpy.typing as npt
 from recsys.errors import check_choice
 from recsys.records.arrays import Bool
 from recsys.stats.bootstrap import (
-    BOOTSTRAP_FROM,
-    Resampler,
     Rng,
     Units,
     bernoulli_signs,
     check_resamples,
-    replicate,
     seed_from_rng,
 )
 from recsys.stats.intervals import check_not_nan
-from recsys.stats.mean_inference import (
-    infer_mean,
-    skew_notes,
-    spread_notes,
-    tail_notes,
-    too_sparse_note,
-)
+from recsys.stats.mean_inference import infer_mean, spread_notes
 from recsys.stats.pairing import Differences, Paired, as_differences, as_paired, pair
 from recsys.stats.results import (
     Alternative,
-    Interval,
     SmallSampleWarning,
     TestResult,
     caution,
     check_alternative,
-    t_ratio,
 )
 from recsys.stats.sign_flips import METHOD as FLIPS
-from recsys.stats.sign_flips import SignFlips
 
 # Shapiro and Wilk's coefficients are accurate up to this sample size.
 SHAPIRO_UP_TO = 5000
@@ -63,7 +51,7 @@ def paired_t(
     """
     check_alternative(alternative)
     d = as_paired(differences)
-    return infer_mean(d.sample, 0.0, alternative, confidence=confidence, spent=d.spent or 0).test(d.notes)
+    return infer_mean(d.sample, 0.0, alternative, confidence=confidence, spent=d.spent).test(d.notes)
 
 
 def sign_flip(
@@ -81,11 +69,10 @@ def sign_flip(
     0.03125
     """
     d = as_paired(differences)
-    sample = d.sample
-    flips = SignFlips.of(sample)
-    notes = d.notes + spread_notes(sample) + (skew_notes(sample, alternative) or tail_notes(sample))
-    interval, p, mean = flips.interval(confidence, alternative), flips.p_value(alternative), sample.mean
-    return TestResult(FLIPS, mean, mean, p, sample.n, alternative, interval, notes=notes)
+    found = infer_mean(
+        d.sample, 0.0, alternative, test="permutation", method=FLIPS, confidence=confidence
+    ).test(d.notes)
+    return replace(found, statistic=found.difference, df=None)
 
 
 def bootstrap_test(
@@ -104,24 +91,11 @@ def bootstrap_test(
     """
     check_choice("bootstrap test", method, ("studentised", "bca"))
     d = as_differences(differences)
-    sample = d.sample
-    if sample.few_are_not_zero(BOOTSTRAP_FROM):
-        flips = sign_flip(d, alternative=alternative, confidence=confidence)
-        statistic = t_ratio(sample.mean, sample.error)
-        return replace(flips, statistic=statistic, notes=(*flips.notes, too_sparse_note(sample)))
-    notes = d.notes + spread_notes(sample) + tail_notes(sample)
     present = d.units.weights[0] != 0
     units = Units(d.units.keys[present], d.units.totals[:, present], d.units.weights[:, present])
-    replicates = replicate(units, Resampler(units.keys, n_resamples, seed_from_rng(rng)))
-    low, high = replicates.limits(method, confidence)[0]
-    estimate, error = float(replicates.estimates[0]), float(replicates.standard_errors[0])
-    p = float(replicates.p_values(method, alternative)[0])
-    statistic = estimate / error if error > 0 else math.nan
-    interval = Interval(float(low), float(high), confidence, method)
-    name = f"{method} bootstrap ({n_resamples} {replicates.scheme} draws)"
-    return TestResult(
-        name, estimate, statistic, p, int(replicates.n_units[0]), alternative, interval, notes=notes
-    )
+    options: Any = {"n_resamples": n_resamples, "rng": rng, "confidence": confidence}
+    found = infer_mean(units, 0.0, alternative, test=method, method=method, **options).test(d.notes)
+    return replace(found, df=None)
 
 
 def statistic_permutation(

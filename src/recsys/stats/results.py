@@ -20,6 +20,7 @@ from recsys.records.facts import Note
 
 Alternative = Literal["two-sided", "greater", "less"]
 ALTERNATIVES = ("two-sided", "greater", "less")
+Bounds = tuple[float, float]
 
 
 def check_alternative(alternative: str) -> None:
@@ -52,6 +53,11 @@ class Interval:
 
     def __contains__(self, value: object) -> bool:
         return isinstance(value, Real) and self.low <= float(value) <= self.high
+
+    @property
+    def negative(self) -> Interval:
+        """That of the opposite."""
+        return replace(self, low=-self.high, high=-self.low)
 
 
 @dataclass(frozen=True)

@@ -42,16 +42,19 @@ _BLOCK = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class SignFlips:
-    """The test of a sample; `unit` is the number that all sizes are multiples of, 0 if there is none."""
+    """The test of a sample."""
 
     sample: Sample
-    unit: float = 0.0
 
     @staticmethod
     def of(values: Float | Sample, weights: Float | None = None, counts: Float | None = None) -> SignFlips:
         """The test of the values of units."""
-        sample = Sample.of(values, weights, counts)
-        return SignFlips(sample, _unit(sample.totals))
+        return SignFlips(Sample.of(values, weights, counts))
+
+    @cached_property
+    def unit(self) -> float:
+        """The number that all sizes are multiples of, 0 if there is none."""
+        return _unit(self.sample.totals)
 
     @property
     def moments(self) -> Moments:
