@@ -33,12 +33,10 @@ from recsys.splits.job import DEFAULTS
 SOURCE = Path(recsys.__file__).parent
 # Where phrases are made of others, of files, and of the sentences of notes, which are looked up themselves.
 MADE = ("errors.py", "evaluation/files/result_files.py")
+OF_SPLITS = tuple(name for each in STRATEGIES.values() for name in each.parameters)
 # Parameters that a call of Fix has in a variable, by file.
 CHOSEN: dict[str, tuple[str, ...]] = {
-    "cli/split_verb.py": (
-        *DEFAULTS.keys() - {"columns"},
-        *(name for each in STRATEGIES.values() for name in each.parameters),
-    ),
+    "cli/split_verb.py": (*DEFAULTS.keys() - {"columns"}, *OF_SPLITS),
     "errors.py": (),
     "comparison/compare.py": ("test", "interval"),
     "display/words.py": ("covariate_means", "interval", "margin", "no_worse_than", "stratum_shares", "test"),
@@ -49,7 +47,7 @@ CHOSEN: dict[str, tuple[str, ...]] = {
     "evaluation/run.py": ("unknown_items", "seen_truth"),
     "inputs/timestamps.py": ("at", "validation_at", "start", "length", "step", "train", "gap"),
     "ranks/sources/source.py": ("train", "seen", "eligible", "exclude", "users"),
-    "splits/job.py": ("test", "validation"),
+    "splits/job.py": OF_SPLITS,
     "splits/split_table.py": ("n", "n_folds", "n_windows", "min_user", "min_item", "seed"),
     "ranks/fusion.py": tuple(name for each in FUSIONS.values() for name in each.parameters),
 }

@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from recsys.models import train
 def late():
     import recsys.report.page
-    return import_module("recsys.cli.demo"), import_module(f"recsys.splits.{name}"), import_module("torch")
+    return import_module("recsys.cli.app"), import_module(f"recsys.splits.{name}"), import_module("torch")
 """
     every, eager = house.room_edges({"stats.means": ast.parse(source)})
     assert every == {("stats", room) for room in ("errors", "report", "cli", "splits")}

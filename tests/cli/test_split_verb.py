@@ -82,8 +82,8 @@ def test_formats(run, tmp_path, to):
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["--how", "leave_last", "--folds", "3"], 2, "--folds means nothing to --how leave_last"),
-        (["--how", "rolling_windows"], 2, "needs --length"),
+        (["--how", "leave_last", "--folds", "3"], 3, "--folds means nothing to --how leave_last"),
+        (["--how", "rolling_windows"], 3, "needs --length"),
         ([], 2, "Say --how"),
         (["--how", "leave_first"], 2, "leave_first"),
         (["--how", "leave_last", "--on-tie", "sometimes"], 2, "on_tie"),

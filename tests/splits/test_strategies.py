@@ -593,3 +593,10 @@ def test_folds_of_matrices_can_be_sliced_and_must_be_of_a_matrix():
     assert (train + test).toarray().tolist() == [[1, 1, 0], [0, 1, 1], [1, 0, 1]]
     with pytest.raises(InputError, match="the matrix came as list"):
         splits.leave_one_out_matrices([1, 2])
+
+
+def test_a_parameter_of_another_way_means_nothing_here_and_a_missing_one_is_named(table):
+    with pytest.raises(SplitError, match=r"n_folds= means nothing to how='leave_last'\. It takes n=, valid"):
+        recsys.split(table, "leave_last", n_folds=3)
+    with pytest.raises(SplitError, match=r"how='rolling_windows' needs length=\."):
+        recsys.split(table, "rolling_windows")

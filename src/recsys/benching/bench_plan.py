@@ -31,6 +31,7 @@ from recsys.errors import (
 from recsys.evaluation.results import Evaluation
 from recsys.inputs import read_interactions, read_lists
 from recsys.inputs.files.formats import open_file
+from recsys.inputs.files.ncf import has_no_header
 from recsys.inputs.files.reader import read_file, read_table
 from recsys.inputs.frames import as_frame, column_array, detect_columns, find_columns
 from recsys.inputs.ids import convert_ids
@@ -453,7 +454,12 @@ def read_events(
 
 
 def read_rated(path: str, columns: Mapping[str, str] | None, **reading: Any) -> tuple[Interactions, int]:
-    """Return the interactions in a file without the rows that lack a rating, and how many these are."""
+    """Return the interactions in a file without the rows that lack a rating, and how many these are.
+
+    A text without a header has users, items, ratings and times, in this order.
+    """
+    if reading.get("format") is None and Path(path).is_file() and has_no_header(path):
+        reading["format"] = "ratings"
     try:
         return read_file(path, "truth", columns=columns, **reading), 0
     except InputError:

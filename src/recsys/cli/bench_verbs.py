@@ -261,12 +261,12 @@ def _steps() -> Iterator[Callable[[int, int, str], None]]:
 
 def _names_of_models(paths: Sequence[str]) -> dict[str, str]:
     """{name: file} of models; one that is called as a baseline keeps the ending of its file."""
-    from recsys.cli.compare_verb import ModelFile
+    from recsys.evaluation.files_of_models import stem_of
     from recsys.models.trainable import TRAINABLE
 
     names: dict[str, str] = {}
     for path in paths:
-        candidates = (ModelFile(path, None).stem, Path(path).name, path)
+        candidates = (stem_of(path), Path(path).name, path)
         name = next((n for n in candidates if n not in names and n not in TRAINABLE), None)
         if name is None:
             raise click.UsageError(f"--models {path} is named twice.")

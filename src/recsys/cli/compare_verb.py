@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import nullcontext
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -26,12 +24,11 @@ from recsys.cli.verb_options import (
     keyword,
     option,
 )  # fmt: skip
-from recsys.errors import check_choice
 
 if TYPE_CHECKING:
+    from recsys.evaluation.files_of_models import ModelFile
     from recsys.evaluation.results import Evaluation
 
-_SHORTEST_LIST = 20  # of a model, for its report
 _CHOICES = (
     *(keyword(name) for name in ("test", "correction", "effect")),
     keyword("confidence", type=LEVEL),
@@ -76,13 +73,14 @@ def compare_command(given: Given) -> None:
     recsys compare als.csv bpr.csv --truth test.csv --baseline als -m ndcg@10 -m recall@10
     """
     from recsys.comparison.compare import compare
+    from recsys.evaluation.files_of_models import find_model
     from recsys.stats.results import notes_only
 
     files = given.gather(FileOptions)
     if len(given.paths) < 2:
         raise click.UsageError("there is nothing to compare: name two files or more.")
-    models = files_by_model(given.paths, given.names)
-    baseline = baseline_name(given.baseline, models)
+    models = named_files(given)
+    baseline = find_model(given.baseline, models)
     wanted = {"covariates": given.covariates, "strata": (given.strata,) if given.strata else ()}
     if (given.users is None) == any(wanted.values()):
         raise click.UsageError("--covariate COLUMN and --strata COLUMN go with --users FILE, which has them.")
@@ -90,9 +88,7 @@ def compare_command(given: Given) -> None:
         what: files.read_attributes(given.users, "user", names) for what, names in wanted.items() if names
     }
     with progress_bar("resampling") as progress:
-        results, tables = evaluate_files(
-            models, given, cautions=given.cautions, reports=given.report is not None
-        )
+        results, tables = results_of(models, given, reports=given.report is not None)
         with notes_only() if given.shown_as is None else nullcontext():  # the table has the notes below it
             comparison = compare(
                 results,
@@ -113,122 +109,42 @@ def compare_command(given: Given) -> None:
     show(comparison, given.shown_as, raw=given.raw)
 
 
-class ModelFile(NamedTuple):
-    """A file of a model: lists, a model of `recsys train`, or a saved result, which is then read already."""
+def named_files(given: Given) -> dict[str, ModelFile]:
+    """{model: file} of the files and of --name."""
+    from recsys.evaluation.files_of_models import files_by_model
 
-    path: str
-    result: Evaluation | None
-
-    @property
-    def stem(self) -> str:
-        """The name without its endings; of a glob what stands before the pattern, or its folder."""
-        from recsys.inputs.files.formats import is_glob
-
-        place = Path(self.path)
-        if is_glob(place):
-            return re.sub(r"\W*[*?\[].*", "", place.name) or place.parent.name or self.path
-        return place.name.split(".")[0] or self.path
-
-
-def files_by_model(paths: Sequence[str], names: Sequence[str]) -> dict[str, ModelFile]:
-    """{model: file}: named by `names`, else as the saved result says, else by the file.
-
-    Two that would have the same name are told apart by their files.
-    """
-    if names and len(names) != len(paths):
+    if given.names and len(given.names) != len(given.paths):
         raise click.UsageError(
-            f"{len(names)} names for {len(paths)} files: give one --name per file, or none."
+            f"{len(given.names)} names for {len(given.paths)} files: give one --name per file, or none."
         )
-    from recsys.evaluation.results import load
-
-    files = [ModelFile(path, load(path) if _is_result(path) else None) for path in paths]
-    models = list(names)
-    if not names:
-        saved = [None if file.result is None else file.result.name for file in files]
-        short = [name or file.stem for name, file in zip(saved, files, strict=True)]
-        for name, model, file in zip(saved, short, files, strict=True):
-            place = file.path if file.path == "-" else str(Path(file.path).parent / Path(file.path).stem)
-            full = place if name in (None, file.stem) else f"{name} ({place})"
-            models.append(model if short.count(model) == 1 else full)
-        if len(set(models)) < len(models):  # als.csv and als.json
-            models = list(paths)
-    if len(set(models)) < len(models):
+    if len(set(given.names or given.paths)) < len(given.paths):
         raise click.UsageError(
             "two models have the same name: give each file once, with a --name of its own."
         )
-    return dict(zip(models, files, strict=True))
+    return files_by_model(given.paths, given.names)
 
 
-def baseline_name(baseline: str | None, models: Mapping[str, ModelFile]) -> str | None:
-    """The model that --baseline means, which may name its file, with or without folder and suffix."""
-    if baseline is None or baseline in models:
-        return baseline
-    matches = [name for name, file in models.items() if baseline in (file.path, file.stem)]
-    if len(matches) != 1:
-        check_choice("--baseline", baseline, models)
-    return matches[0]
-
-
-def evaluate_files(
-    models: Mapping[str, ModelFile],
-    given: Given,
-    *,
-    cautions: str | list[str] | None = None,
-    reports: bool,
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """{model: evaluation} of list files, models and saved results; and what a report shows besides.
-
-    That is lists, truth and train by these names; a model gets lists only where it `reports`.
-    """
-    from recsys.evaluation.evaluate import evaluate, recommend
-    from recsys.inputs.files.formats import open_file
+def results_of(
+    models: Mapping[str, ModelFile], given: Given, *, reports: bool
+) -> tuple[dict[str, Evaluation], dict[str, Any]]:
+    """{model: evaluation} of list files, models and saved results; and what a report shows besides."""
+    from recsys.evaluation.files_of_models import evaluate_files
     from recsys.ranks.sources import is_model_path
 
-    files = given.gather(FileOptions)
-    conventions, requests = shared_options.conventions_of(given), shared_options.requests_of(given)
-    list_paths = [file.path for file in models.values() if file.result is None]
-    for path in list_paths:
-        # A pipe is read once only.
-        if path != "-" and (Path(path).is_file() or not Path(path).exists()) and not is_model_path(path):
-            open_file(path)  # a misspelt name is reported before anything else that is missing
-    if list_paths and given.truth is None:
-        raise click.UsageError(f"{list_paths[0]} holds lists: say what was relevant with --truth FILE.")
+    files, requests = given.gather(FileOptions), shared_options.requests_of(given)
+    options = {"conventions": shared_options.conventions_of(given), **given.pick("catalogue", "full_ranking")}
+    options["cautions"] = getattr(given, "cautions", None)
+    unread = [file.path for file in models.values() if file.result is None]
+    if unread and given.truth is None:
+        raise click.UsageError(f"{unread[0]} holds lists: say what was relevant with --truth FILE.")
     known: dict[str, Any] = {"truth": None, "train": None}
-    if list_paths or reports:
+    if unread or reports:
         known = {name: files.read(getattr(given, name), "truth") for name in known}
-    kinds = sorted({is_model_path(path) for path in list_paths})
-    seen = {is_model: files.read_seen(given, known["train"], is_model=is_model) for is_model in kinds}
-    results, lists = {}, {}
-    for name, (path, result) in models.items():
-        if result is not None:
-            results[name] = result
-            continue
-        ranked, is_model = files.read_ranked(path), is_model_path(path)
-        results[name] = evaluate(
-            ranked,
-            metrics=requests,
-            conventions=conventions,
-            cautions=cautions,
-            seen=seen[is_model],
-            **given.pick("catalogue", "full_ranking"),
-            **known,
-        )
-        if reports and is_model:
-            users = known["truth"].cases.values
-            users = users[ranked.user_rows.row_of(users) >= 0]
-            length = max(_SHORTEST_LIST, *(request.k or 0 for request in requests))
-            ranked = recommend(ranked, length, users=users, seen=seen[is_model])
-        if reports or not is_model:
-            lists[name] = ranked
+    seen = {
+        is_model: files.read_seen(given, known["train"], is_model=is_model)
+        for is_model in sorted({is_model_path(path) for path in unread})
+    }
+    results, lists = evaluate_files(
+        models, files.read_ranked, metrics=requests, seen=seen, lists_of_models=reports, **known, **options
+    )
     return results, {"lists": lists or None, **known}
-
-
-def _is_result(path: str) -> bool:
-    """Whether a file or folder is a saved result rather than lists, judged by its first bytes."""
-    place = Path(path)
-    place = place / "manifest.json" if place.is_dir() else place
-    if place.suffix.lower() != ".json" or not place.is_file():
-        return False
-    with place.open("rb") as file:
-        head = file.read(200).lstrip(b"\xef\xbb\xbf \r\n\t{")
-    return re.match(rb'("format":\s*\d+,\s*)?"result"|"recsys":"rows"', head) is not None

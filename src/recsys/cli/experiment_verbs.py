@@ -24,7 +24,7 @@ from recsys.errors import wording
 )
 def demo_command(given: Given) -> None:
     """Compare ALS, BPR, popularity, chance, item similarity and a hybrid; nothing is downloaded."""
-    from recsys.cli.demo import showcase
+    from recsys.benching.demo import showcase
     from recsys.errors import MissingExtraError
 
     result = showcase(given.seed)

@@ -169,16 +169,17 @@ def report_command(given: Given) -> None:
 
     recsys report als.json bpr.json --baseline als --items items.csv
     """
-    from recsys.cli.compare_verb import baseline_name, evaluate_files, files_by_model
+    from recsys.cli.compare_verb import named_files, results_of
     from recsys.comparison.history import history
+    from recsys.evaluation.files_of_models import find_model
     from recsys.report import write_report
 
-    models = files_by_model(given.paths, given.names)
-    results, tables = evaluate_files(models, given, reports=True)
+    models = named_files(given)
+    results, tables = results_of(models, given, reports=True)
     page = write_report(
         given.output,
         results,
-        baseline=baseline_name(given.baseline, models),
+        baseline=find_model(given.baseline, models),
         **given.pick("headline", "title"),
         items=given.gather(FileOptions).read_attributes(given.items, "item", text=True),
         embeddings=None if given.embeddings is None else _read_embeddings(given.embeddings),

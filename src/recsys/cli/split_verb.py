@@ -172,7 +172,7 @@ def split_command(given: Given) -> None:
     if given.how is None:
         splits = [rerun(str(given.rerun), frame)]
     else:
-        parts = split(frame, given.how, columns=columns, **_parameters(given.how, vars(given)))
+        parts = split(frame, given.how, columns=columns, **_parameters(vars(given)))
         splits = list(parts) if isinstance(parts, Folds) else [parts]
     # The parts get the format asked for, else that of the file; .csv if that is only read.
     written = FORMATS[given.to or form]
@@ -185,22 +185,11 @@ def split_command(given: Given) -> None:
         click.echo(f"Written to {given.output}.")
 
 
-def _parameters(how: str, values: dict[str, Any]) -> dict[str, Any]:
-    """What the way to split is called with; an error for an option it does not have, or one it needs."""
+def _parameters(values: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of a split whose options were typed."""
     from recsys.splits import STRATEGIES
     from recsys.splits.job import DEFAULTS
 
-    own = STRATEGIES[how].parameters
-    every = [name for strategy in STRATEGIES.values() for name in strategy.parameters]
-    parameters = {}
-    for name in dict.fromkeys([*every, *DEFAULTS]):
-        shown = as_option(Fix(name, of="split"))
-        value = None if name == "columns" else values.get(shown.lstrip("-").replace("-", "_"))
-        if value is not None:
-            if name not in own and name not in DEFAULTS:
-                raise click.UsageError(f"{shown} means nothing to --how {how}.")
-            parameters[name] = value
-        elif name in own and own[name].default is own[name].empty:
-            example = ", such as 7d" if name == "length" else ""
-            raise click.UsageError(f"--how {how} needs {shown}{example}.")
-    return parameters
+    names = {*DEFAULTS, *(name for each in STRATEGIES.values() for name in each.parameters)} - {"columns"}
+    typed = {n: as_option(Fix(n, of="split")).lstrip("-").replace("-", "_") for n in names}
+    return {name: values[option] for name, option in typed.items() if values.get(option) is not None}

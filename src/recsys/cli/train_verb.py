@@ -6,8 +6,7 @@ Every row of TRAINABLE is a command with its settings as --set; `ncf` trains net
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -152,13 +151,10 @@ def _keep(
 
 
 def _read_history(files: FileOptions, path: str) -> Interactions:
-    """The interactions of a file, but those without a rating; without a header user, item, rating, time."""
+    """The interactions of a file, but those without a rating."""
     from recsys.benching.bench_plan import read_rated
     from recsys.display.number_words import plural
-    from recsys.inputs.files.ncf import has_no_header
 
-    if files.form is None and path != "-" and Path(path).is_file() and has_no_header(path):
-        files = replace(files, form="ratings")
     reading = {"ids": files.ids, "format": files.form, "encoding": files.encoding}
     history, n_missing = read_rated(path, files.columns("truth") or None, **reading)
     if n_missing:
@@ -214,62 +210,42 @@ def ncf_command(given: Given) -> None:
     Each user's last interaction is set aside to choose the number of epochs; the model is then trained anew
     on everything. FILE is a table with user, item and time, or NCF's .train.rating.
     """
-    from recsys.models import NeuMF, network, train
-    from recsys.models.callbacks import FinalTest, Fitted, fit
+    from recsys.inputs.files import read_ncf_files
+    from recsys.models.callbacks import FinalTest
+    from recsys.models.network_fitting import fit_network, pairs_and_candidates
 
     try:
-        deep: dict[str, Any] = {
-            "layers": [int(width) for width in given.layers.split(",")],
-            "dropout": given.dropout,
-        }
+        layers = [int(width) for width in given.layers.split(",")]
     except ValueError:
         raise click.UsageError(
             f"--layers {given.layers} is not a list of widths such as 64,32,16,8."
         ) from None
-    training = {name: getattr(given, name) for name in _TRAINING}
-    shapes: dict[str, dict[str, Any]] = {"mlp": deep, "neumf": {"factors": given.factors, **deep}}
-    settings = {**shapes.get(given.model, {"factors": given.factors}), **training}
+    shape = {"factors": given.factors, "layers": layers, "dropout": given.dropout}
+    training = given.pick(*_TRAINING)
 
-    def fit_network(part: str, make: Callable[[str], Any]) -> Any:
-        def note_epoch(epoch: int, result: Any) -> None:
-            values = ", ".join(f"{name} {value:.4f}" for name, value in result.items())
-            note(f"{part}, epoch {epoch}: {values} (held out)")
-
-        with progress_bar(f"training {part}") as bar:
-            if given.all_epochs:
-                model = make("final")
-                return Fitted(model, model, None, train(model, pairs, progress=bar, **training))
-            return fit(
-                make,
-                pairs,
-                patience=given.patience,
-                metric=given.metric,
-                progress=bar,
-                on_evaluation=note_epoch,
-                **training,
-            )
-
-    def fit_new(part: str) -> Any:
-        shape = shapes.get(part, {"factors": given.factors}) | {"seed": training["seed"]}
-        return fit_network(part, lambda _: network(part, pairs.n_users, pairs.n_items, **shape))
+    def note_epoch(part: str, epoch: int, result: Any) -> None:
+        values = ", ".join(f"{name} {value:.4f}" for name, value in result.items())
+        note(f"{part}, epoch {epoch}: {values} (held out)")
 
     history = _read_history(given.gather(FileOptions), given.file)
-    pairs, candidates = _pairs_and_candidates(history, given.test)
+    test = None if given.test is None else read_ncf_files(*given.test)
+    pairs, candidates = pairs_and_candidates(history, test)
     if pairs.tied_last() and not given.all_epochs:
         note(f"{pairs.tied_last():,} users have several last items; of these the highest id was held out")
     began = clock.perf_counter()
-    if given.model == "neumf":  # it starts from a GMF and an MLP, and needs smaller steps from there on
-        parts = [fit_new("gmf"), fit_new("mlp")]
-        training["learning_rate"] /= 6
-        attribute = {"tuned": "tuned", "final": "model"}
-        fitted = fit_network(
-            given.model, lambda stage: NeuMF.of(*(getattr(part, attribute[stage]) for part in parts))
-        )
-    else:
-        fitted = fit_new(given.model)
-    model = fitted.model
-    model.user_ids, model.item_ids = pairs.user_ids, pairs.item_ids
+    with progress_bar("training") as progress:
+        model = fit_network(
+            given.model,
+            pairs,
+            shape=shape,
+            hold_out=not given.all_epochs,
+            on_evaluation=note_epoch,
+            progress=progress,
+            **given.pick("patience", "metric"),
+            **training,
+        ).model
     seconds = round(clock.perf_counter() - began, 3)
+    settings = {name: value for name, value in shape.items() if name in model.shape} | training
     about = {"name": given.model, "settings": settings, "seconds": seconds}
     _keep(given.output, model, about, (pairs.n_users, pairs.n_items), history=history)
     if candidates is not None:
@@ -277,31 +253,3 @@ def ncf_command(given: Given) -> None:
 
 
 train_command.add_command(ncf_command)
-
-
-def _pairs_and_candidates(history: Interactions, test_files: tuple[str, str] | None) -> tuple[Any, Any]:
-    """The training pairs, and the test cases as rows of the same tables."""
-    import numpy as np
-
-    from recsys.evaluation.candidates import Candidates
-    from recsys.inputs.files import read_ncf_files
-    from recsys.inputs.timestamps import to_seconds
-    from recsys.models import Pairs
-
-    users = np.repeat(history.cases.values, history.sizes)
-    items = history.items.values[history.codes]
-    order = None if history.times is None else to_seconds(history.times)
-    if test_files is None:
-        return Pairs.of_ids(users, items, order=order), None
-    test = read_ncf_files(*test_files)
-
-    def as_in_history(numbers: Any, known: Any) -> Any:
-        return numbers.astype(str).astype(object) if known.kind == "str" else numbers
-
-    test_users = as_in_history(test.users, history.cases)
-    positives = as_in_history(test.items, history.items)
-    negatives = [as_in_history(row, history.items) for row in test.negatives]
-    test_items = np.concatenate([positives, *negatives])
-    pairs = Pairs.of_ids(users, items, order=order, more_users=test_users, more_items=test_items)
-    rows = [pairs.rows_of(row, "items") for row in negatives]
-    return pairs, Candidates.of(pairs.rows_of(test_users, "users"), pairs.rows_of(positives, "items"), rows)

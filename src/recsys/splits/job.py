@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
+from functools import partial, reduce
 from typing import Any, Literal, TypedDict, TypeVar, cast
 
 import numpy as np
@@ -103,11 +103,21 @@ class Strategy:
     help: str
 
     def __call__(self, data: Any, *arguments: Any, **parameters: Any) -> Split | Folds:
+        own = {name: Fix(name, of="split") for name in self.parameters}
+        how = Fix("how", self.name, of="split")
+        named: list[Any] = [*own.values()]
+        takes = reduce(lambda some, one: Phrase("{}, {}", some, one), named) if own else "nothing"
+        hint = Phrase("It takes {}.", takes)
+        of_others = {name for each in STRATEGIES.values() for name in each.parameters}.difference(own)
+        for name in filter(of_others.__contains__, parameters):
+            raise SplitError(Phrase("{} means nothing to {}.", Fix(name, of="split"), how), hint=hint)
         try:
             inspect.signature(self.function).bind(data, *arguments, **parameters)
         except TypeError as error:
-            takes = ", ".join(self.parameters)
-            raise SplitError(f"{self.name}: {error}.", hint=f"It takes {takes}.") from None
+            needed = [n for n, each in self.parameters.items() if each.default is each.empty]
+            missing = [own[name] for name in needed[len(arguments) :] if name not in parameters]
+            problem = Phrase("{} needs {}.", how, missing[0]) if missing else f"{self.name}: {error}."
+            raise SplitError(problem, hint=hint) from None
         return self.function(data, *arguments, **parameters)
 
     @property

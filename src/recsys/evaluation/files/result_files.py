@@ -17,6 +17,7 @@ import json
 import math
 import os
 import platform
+import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import replace
@@ -136,6 +137,17 @@ def whole_document(
     document["cases"] = pack(cases)
     document["cases_sha256"] = fingerprint(document["cases"])
     return document
+
+
+def is_result(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file or folder is a saved result rather than lists, judged by its first bytes."""
+    place = Path(path)
+    place = place / "manifest.json" if place.is_dir() else place
+    if place.suffix.lower() != ".json" or not place.is_file():
+        return False
+    with place.open("rb") as file:
+        head = file.read(200).lstrip(b"\xef\xbb\xbf \r\n\t{")
+    return re.match(rb'("format":\s*\d+,\s*)?"result"|"recsys":"rows"', head) is not None
 
 
 def read_result(path: str | os.PathLike[str], make: type[Evaluation]) -> Evaluation:
