@@ -29,7 +29,7 @@ from measuring import machine
 import recsys
 from recsys.compat import pytrec_eval as pytrec_face
 from recsys.compat import ranx as ranx_face
-from recsys.evaluation.nested_dicts import values_by_case
+from recsys.evaluation.case_values import values_by_case
 
 MEASURES = {"ndcg_cut.10", "map", "recip_rank", "recall.20"}
 METRICS = ["ndcg@10", "map", "mrr", "recall@20"]

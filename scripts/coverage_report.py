@@ -29,7 +29,7 @@ ROOT = proofs.ROOT
 GCOV = ROOT / "build" / "gcov"
 NATIVE = ROOT / "src" / "recsys" / "kernels" / "native"
 # What reaches the extension with the most of its cases.
-KERNEL_TESTS = ["tests/kernels", "tests/evaluation/test_nested_dicts.py"]
+KERNEL_TESTS = ["tests/kernels", "tests/evaluation/test_case_values.py"]
 # The extension that counts its lines, in place of the installed one.
 SITECUSTOMIZE = """import importlib.util, sys
 

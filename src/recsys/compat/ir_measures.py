@@ -18,7 +18,7 @@ import numpy as np
 
 from recsys.compat.pytrec_eval import float32_scores
 from recsys.conventions.decisions import Conventions
-from recsys.evaluation.nested_dicts import values_by_case
+from recsys.evaluation.case_values import values_by_case
 
 if TYPE_CHECKING:
     from ir_measures.providers import Provider

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
-from recsys.evaluation.nested_dicts import plain_values, values_by_case
+from recsys.evaluation.case_values import plain_values, values_by_case
 from recsys.kernels import dict_rows, hold_truth
 from recsys.metrics.ranking import logs_of
 from recsys.records.arrays import Float

@@ -27,8 +27,6 @@ from recsys.records.keywords import takes
 if TYPE_CHECKING:
     from recsys.ranks.sources import Source
 
-_MANY_USERS = 32  # with fewer, reading nested dicts the general way takes no time
-
 
 @takes(ConventionsKeyword, LengthKeywords, MainKeywords, OptionalKeywords, elsewhere=OF_MODELS)
 def evaluate(
@@ -97,27 +95,12 @@ def evaluate(
         stored = stored_ids(*tables)
         asked = asked.but(ids=stored if storage["memory"] is not None or stored == "auto" else None)
     if not any(place is not None for place in storage.values()):
-        inputs = CommonInputs(metrics, asked)
-        if _are_nested_dicts(lists, truth):
-            from recsys.evaluation.nested_dicts import read_dicts
-
-            dicts = read_dicts(lists, truth, inputs)
-            if dicts is not None:
-                return dicts.evaluate(rules, stop_when)
-        return inputs.run_of(lists, truth).evaluate(rules, stop_when)
+        return CommonInputs(metrics, asked).run_of(lists, truth).evaluate(rules, stop_when)
     from recsys.evaluation.in_pieces.out_of_core import evaluate_beyond_memory
 
     if stop_when is not None:
         raise InputError("stop_when= draws from all users at once, and memory= takes them in order.")
     return evaluate_beyond_memory(lists, truth, metrics, rules, asked, **storage)
-
-
-def _are_nested_dicts(lists: Any, truth: Any) -> bool:
-    """Whether both are {user: {item: number}}, of enough users for a walk over them to pay."""
-    return all(
-        isinstance(side, dict) and len(side) >= _MANY_USERS and isinstance(next(iter(side.values())), dict)
-        for side in (lists, truth)
-    )
 
 
 @verb

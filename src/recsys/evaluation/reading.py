@@ -16,6 +16,7 @@ from recsys.evaluation.run import EvaluationRun
 from recsys.inputs import read_interactions, read_lists
 from recsys.inputs.containers import as_array
 from recsys.inputs.ids import ID_KINDS, IdKind, encode, ids_to_array
+from recsys.inputs.nested_dicts import read_dicts
 from recsys.metrics.attributes import read_context, read_reference
 from recsys.metrics.registry import Metrics, Request, largest_k, max_place_read, parse_all
 from recsys.ranks.sources import RankingOptions, UsersByItems, is_model_path
@@ -141,6 +142,8 @@ class CommonInputs:
         `seen` and `eligible` are of these users alone, where they were not given for all.
         """
         options, columns, ids = self.options, self.options.columns, self.options.ids
+        dicts = read_dicts(lists, truth)
+        lists, truth = (lists, truth) if dicts is None else dicts
         can_recommend = not _is_data(lists) and callable(getattr(lists, "recommend", None))
         asks = can_recommend and not hasattr(lists, "user_factors")
         ranking = None if asks else load_ranking(lists, columns, ids=ids, allow_empty=is_batch)
@@ -267,8 +270,10 @@ def _read_lists_file(path: str | Path, table: str, columns: Any, ids: IdKind | N
 
 def _check_id_kind(data: _Data, table: str, ids: IdKind | None) -> _Data:
     """Raise an error if data in memory has ids of another type than asked for: only files are converted."""
+    if ids in (None, "auto"):
+        return data
     for what, own in (("user", data.cases), ("item", data.items)):
-        if ids in ("str", "int") and len(own) and own.kind != ids:
+        if len(own) and own.kind != ids:
             raise IdTypeError(
                 Phrase("{ids=} is for files, and the ", ids=ids)
                 + f"{what} ids of data in memory are {own.kind}.",

@@ -33,7 +33,7 @@ from recsys.metrics.ranges import DataLimits, metric_range
 from recsys.metrics.registry import Request
 from recsys.ranks.ranked_truth import RankedTruth, in_history, match_truth
 from recsys.ranks.sources import RankingOptions, UsersByItems
-from recsys.records.arrays import Array, Context, Ids, Int, Interactions, Lists, Partial
+from recsys.records.arrays import Array, Context, Ids, Interactions, Lists, Partial
 from recsys.records.read_facts import NOTHING_READ
 
 if TYPE_CHECKING:
@@ -115,10 +115,7 @@ class EvaluationRun:
 
     def effective(self, conventions: Conventions) -> Conventions:
         """Return the conventions with the highest grade of the truth."""
-        grades = self.truth.grades
-        if grades is None or not len(grades):
-            return conventions
-        return with_highest_grade(conventions, self.requests, lambda: float(grades.max()))
+        return with_highest_grade(conventions, self.requests, lambda: self.truth.highest_grade)
 
     def cautions(self, partial: Partial, conventions: Conventions) -> tuple[Caution, ...]:
         """Return where the result may answer another question than the one that was meant."""
@@ -156,8 +153,8 @@ class EvaluationRun:
             "truth": self.truth.facts.to_notes(),
         }
         sides = [data for data in (self.truth, self.ranking) if isinstance(data, Lists | Interactions)]
-        known = next((data for data in sides if len(data.codes)), self.truth)
-        notes["ids"] = {"user": known.cases.kind, "item": known.items.kind}
+        kinds = next(filter(None, (data.id_kinds for data in sides)), None)
+        notes["ids"] = kinds or {"user": self.truth.cases.kind, "item": self.truth.items.kind}
         options = self.ranking_options
         name: Any = options.backend
         backend = BACKENDS.get(name) if isinstance(name, str) else None
@@ -178,7 +175,8 @@ class EvaluationRun:
 
     def partial(self, conventions: Conventions) -> Partial:
         """Evaluate every request for every case of the lists and the truth, by group if `by` is set."""
-        judged, context = self.rank_truth(conventions)
+        places_only = reads_places_only(self.requests, conventions, self.truth.n_negative)
+        judged, context = self.rank_truth(conventions, places_only=places_only)
         partial = measure(judged, self.requests, conventions, context)
         if self.by is not None:
             from recsys.evaluation.groups import with_strata
@@ -188,8 +186,13 @@ class EvaluationRun:
             )
         return with_undecided(partial, judged, conventions)
 
-    def rank_truth(self, conventions: Conventions) -> tuple[RankedTruth, Context]:
-        """Return the places of the judged items, and the context of the metrics."""
+    def rank_truth(
+        self, conventions: Conventions, *, places_only: bool = False
+    ) -> tuple[RankedTruth, Context]:
+        """Return the places of the judged items, and the context of the metrics.
+
+        `places_only`: nothing else of the ranking is read.
+        """
         ranking, how = self.ranking, self.ranking_options
         catalogue = self.catalogue if isinstance(ranking, Lists) else ranking.catalogue
         truth, counts = apply_truth_rules(self.truth, catalogue, how.seen, conventions)
@@ -209,6 +212,7 @@ class EvaluationRun:
                 shared=self.shared,
                 rank_gaps=conventions.rank_gaps,
                 counts=counts,
+                places_only=places_only and not (self.by or self.item_weights or self.clusters),
             )
         else:
             judged = ranking.judge(truth, how)
@@ -233,9 +237,8 @@ class EvaluationRun:
             case_weights=weights,
             complete=self.complete or not isinstance(ranking, Lists),
         )
-        negatives = negative_pairs(self.truth, conventions)
-        if negatives is not None:
-            context = replace(context, pooled=pooled_pairs(judged, negatives))
+        if any(request.metric.truth.reads_pool for request in self.requests):
+            context = with_pooled(context, judged, self.truth)
         return judged, context
 
     def bounds(self, conventions: Conventions, values: Mapping[str, float]) -> Bounds:
@@ -305,6 +308,17 @@ def with_highest_grade(
     return conventions if grade is None or grade <= 0 else conventions.but(max_grade=grade)
 
 
+def reads_places_only(requests: Sequence[Request], conventions: Conventions, n_negative: int) -> bool:
+    """Return whether the places of the judged items among all items are everything that metrics read."""
+    return conventions.judged_only == "no" and not any(
+        request.metric.needs
+        or request.metric.kind == "catalogue"
+        or (n_negative and request.metric.truth.reads_pool)
+        or request.conventions(conventions).judged_only == "yes"
+        for request in requests
+    )
+
+
 def highest_of(low: float | None, high: float | None) -> float | None:
     """Return the highest grade, from the ends of a column.
 
@@ -321,10 +335,11 @@ def apply_truth_rules(
     facts = truth.facts
     merged = {"repeated_rows": facts.repeated_rows, "conflicting_grades": facts.conflicting_grades}
     counts = {name: n for name, n in merged.items() if n}
-    negatives = negative_pairs(truth, conventions)
-    if negatives is not None:
-        counts["negative_grades"] = int(negatives.indptr[-1])
-        truth = truth.kept(np.asarray(truth.grades) >= 0)
+    if truth.n_negative:
+        if conventions.negative_grades == "error":
+            refuse_negative_grades(truth, "truth")
+        counts["negative_grades"] = truth.n_negative
+        truth = truth.without_negatives()
     for name, reference in (("unknown_items", catalogue), ("seen_truth", seen)):
         if reference is None:
             continue
@@ -349,23 +364,15 @@ def apply_truth_rules(
     return truth, counts
 
 
-def negative_pairs(truth: Interactions, conventions: Conventions) -> Interactions | None:
-    """Return the part of the truth with negative grades, None if there is none.
-
-    Raise an error if they are refused.
-    """
-    if truth.grades is None or truth.grades.min(initial=0) >= 0:
-        return None
-    if conventions.negative_grades == "error":
-        refuse_negative_grades(truth, "truth")
-    return truth.kept(truth.grades < 0)
-
-
-def pooled_pairs(judged: RankedTruth, negatives: Interactions) -> Int:
-    """Pairs of a negative grade as metrics find them: the code of the case times all items, plus the item."""
+def with_pooled(context: Context, judged: RankedTruth, truth: Interactions) -> Context:
+    """Return the context with the pairs of a negative grade: the case times all items, plus the item."""
+    if truth.grades is None or not truth.n_negative:
+        return context
+    negatives = truth.kept(truth.grades < 0)
     case = np.repeat(judged.cases.code_of(negatives.cases.values), negatives.sizes)
     item = judged.items.code_of(negatives.items.values)[negatives.codes]
-    return np.asarray((case * len(judged.items) + item)[(case >= 0) & (item >= 0)])
+    pairs = (case * len(judged.items) + item)[(case >= 0) & (item >= 0)]
+    return replace(context, pooled=np.asarray(pairs))
 
 
 def with_undecided(partial: Partial, judged: RankedTruth, conventions: Conventions) -> Partial:

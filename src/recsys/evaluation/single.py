@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -18,7 +17,7 @@ from recsys.conventions.decisions import AnyConventions, Conventions
 from recsys.errors import IdTypeError, InputError, NotDefinedError, UnknownNameError, came_as, verb
 from recsys.evaluation.engine import measure, summarise
 from recsys.evaluation.options import check_flag, check_n_items
-from recsys.evaluation.run import negative_pairs, pooled_pairs
+from recsys.evaluation.run import apply_truth_rules, with_pooled
 from recsys.evaluation.who_counts import value_without_truth
 from recsys.inputs import read_interactions, read_lists
 from recsys.metrics import Terms
@@ -195,14 +194,12 @@ def _score_with_engine(
     listed: list[Any], grades: Mapping[Any, float], request: Request, chosen: Conventions, context: Context
 ) -> float:
     """Score the list with the ordinary engine: for scores, strict duplicates, and full error messages."""
-    truth = read_interactions({0: dict(grades)}, negatives=True)
-    negatives = negative_pairs(truth, chosen)
-    truth = truth if negatives is None else truth.kept(np.asarray(truth.grades) >= 0)
+    given = read_interactions({0: dict(grades)}, negatives=True)
+    truth, _ = apply_truth_rules(given, None, None, chosen)
     if "max_grade" in request.metric.conventions and chosen.max_grade is None:
         chosen = chosen.but(max_grade=1.0 if truth.grades is None else float(truth.grades.max(initial=0.0)))
     paired = match_truth(read_lists({0: listed}), truth, complete=context.complete)
-    if negatives is not None:
-        context = replace(context, pooled=pooled_pairs(paired, negatives))
+    context = with_pooled(context, paired, given)
     partial = measure(paired, [request], chosen.but(no_truth="skip"), context)
     value = summarise(partial, [request])[str(request)]
     return _value_without_truth(request, chosen) if math.isnan(value) else value

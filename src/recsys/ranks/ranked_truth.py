@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
 from recsys import kernels
 from recsys.errors import DuplicateError, InputError, NotDefinedError, Phrase
 from recsys.inputs.ids import differing_ids_hint
+from recsys.inputs.nested_dicts import DictLists, DictTruth, is_graded
 from recsys.ranks.ties import (
     TiedHits,
     ahead_by_id,
@@ -256,8 +257,16 @@ def match_truth(
     shared: bool = True,
     rank_gaps: str = "closed",
     counts: Mapping[str, int] | None = None,
-) -> MatchedTruth:
-    """Lists and truth over the union of their cases and items; `shared`: some case must be in both."""
+    places_only: bool = False,
+) -> MatchedTruth | WalkedTruth:
+    """Lists and truth over the union of their cases and items.
+
+    `shared`: some case must be in both. `places_only`: no metric asks which items are at the places.
+    """
+    if places_only and isinstance(lists, DictLists) and isinstance(truth, DictTruth):
+        of_one_walk = lists.walk is not None and lists.walk is truth.walk and not truth.n_negative
+        if of_one_walk and not complete and backend != "reference":
+            return WalkedTruth(lists.walk, counts or {})
     n_lists, n_truth = lists.facts.n_rows, truth.facts.n_rows
     if n_lists is not None and n_truth is not None and n_lists != n_truth:
         raise InputError(
@@ -451,6 +460,77 @@ class CountedTruth:
 
     def n_undecided(self) -> tuple[int, int]:
         return count_undecided(self.hits("expected", "first")) if self.has_ties else (0, 0)
+
+
+@dataclass(frozen=True, eq=False)
+class WalkedTruth:
+    """The judged items of nested dicts and their places; items have no codes, so no metric may read them."""
+
+    walk: kernels.DictRanks
+    truth_counts: Mapping[str, int] = field(default_factory=dict)
+    clusters = None
+    item_weights = None
+    restricted = False
+    items = Ids(np.zeros(0, dtype=object))
+
+    @cached_property
+    def cases(self) -> Ids:
+        values = np.empty(len(self.walk.cases), dtype=object)
+        values[self.walk.codes] = np.fromiter(self.walk.cases, dtype=object, count=len(values))
+        return Ids(values)
+
+    @cached_property
+    def judged(self) -> Array:
+        return np.zeros(int(self.truth_indptr[-1]), dtype=np.int32)
+
+    @property
+    def grades(self) -> Float | None:
+        return self.walk.truth_grade if is_graded(self.walk) else None
+
+    @property
+    def truth_indptr(self) -> Int:
+        return self.walk.truth_indptr
+
+    @property
+    def has_ties(self) -> bool:
+        return self.walk.has_ties
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        return {**self.truth_counts, "repeated_items": 0}
+
+    def hits(self, ties: str, duplicates: str) -> Hits:
+        """Hits under a rule for ties; `duplicates` has no effect, as a dict repeats nothing."""
+        del duplicates
+        walk, rule = self.walk, rule_of_hits(ties)
+        rank, tied = walk.above + 1, None
+        order: Any = slice(None)
+        if walk.ties is not None:
+            equal, by_id, as_given = walk.ties
+            found = TiedHits(walk.case, by_id, walk.grade, walk.above, equal, by_id, as_given)
+            rank, tied, order = found.places(rule)
+        elif walk.has_ties and rule == "expected":
+            tied = np.ones(len(rank), dtype=np.int64)
+        return Hits(
+            n_cases=len(walk.cases),
+            case=walk.case[order],
+            item=np.zeros(len(rank), dtype=np.int32),
+            rank=rank[order],
+            grade=walk.grade[order] if is_graded(walk) else None,
+            n_listed=walk.n_listed,
+            truth_indptr=walk.truth_indptr,
+            truth_grade=self.grades,
+            tied=None if tied is None else tied[order],
+        )
+
+    def n_undecided(self) -> tuple[int, int]:
+        return count_undecided(self.hits("expected", "first")) if self.has_ties else (0, 0)
+
+    def shown(self, ties: str) -> NoReturn:
+        raise NotDefinedError(f"the items of nested dicts have no codes here (ties={ties!r}).")
+
+    def of_judged(self) -> NoReturn:
+        raise NotDefinedError("places among judged items are found the general way.")
 
 
 @dataclass(frozen=True, eq=False)

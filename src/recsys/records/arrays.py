@@ -167,10 +167,29 @@ class Interactions:
     def sizes(self) -> Int:
         return np.diff(self.indptr)
 
+    @property
+    def id_kinds(self) -> dict[str, str] | None:
+        """Whether ids of users and items are int or str; None without entries."""
+        return {"user": self.cases.kind, "item": self.items.kind} if len(self.codes) else None
+
     @cached_property
     def item_counts(self) -> Int:
         """The number of cases that have each item; counted once and reused."""
         return np.bincount(self.codes, minlength=len(self.items))
+
+    @cached_property
+    def highest_grade(self) -> float | None:
+        """The highest grade; None where all are 1."""
+        return None if self.grades is None or not len(self.grades) else float(self.grades.max())
+
+    @cached_property
+    def n_negative(self) -> int:
+        """How many grades are negative."""
+        return 0 if self.grades is None else int(np.count_nonzero(self.grades < 0))
+
+    def without_negatives(self) -> Interactions:
+        """Return the same without the entries of a negative grade; every case stays."""
+        return self if self.grades is None else self.kept(self.grades >= 0)
 
     def kept(self, keep: Bool) -> Interactions:
         """Return the same with some entries only; every case stays."""
@@ -215,6 +234,11 @@ class Lists:
     @property
     def sizes(self) -> Int:
         return np.diff(self.indptr)
+
+    @property
+    def id_kinds(self) -> dict[str, str] | None:
+        """Whether ids of users and items are int or str; None without entries."""
+        return {"user": self.cases.kind, "item": self.items.kind} if len(self.codes) else None
 
     def to_frame(self) -> Any:
         """Return a pandas table that evaluate reads as the same lists: user, item, and score or rank."""

@@ -14,7 +14,7 @@ from recsys.compat.ranx import add_modules
 from recsys.compat.ranx.data_structures import finite
 from recsys.conventions.decisions import Conventions
 from recsys.errors import InputError, UnknownNameError
-from recsys.evaluation.nested_dicts import plain_values, values_by_case
+from recsys.evaluation.case_values import plain_values, values_by_case
 from recsys.records.arrays import Array, Float
 
 # What `evaluate` calls a metric, what its function is called, and the metric here.

@@ -15,9 +15,9 @@ import recsys
 from recsys import kernels
 from recsys.conventions.decisions import DECISIONS
 from recsys.errors import InputError, RecsysError
-from recsys.evaluation import evaluate as evaluate_verb
-from recsys.evaluation import nested_dicts
-from recsys.evaluation.nested_dicts import values_by_case
+from recsys.evaluation import case_values
+from recsys.evaluation.case_values import values_by_case
+from recsys.inputs import nested_dicts
 from recsys.metrics.registry import METRICS as ALL_METRICS
 
 RUN = {
@@ -104,9 +104,10 @@ RULES = st.fixed_dictionaries(
 def walking(*, is_on):
     """Nested dicts walked over, however few; or read like any other container."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(evaluate_verb, "_MANY_USERS", 1)
+        patch.setattr(nested_dicts, "_MANY_USERS", 1)
         if not is_on:
-            patch.setattr(nested_dicts, "rank_dicts", lambda *_, **__: None)
+            for module in (nested_dicts, case_values):
+                patch.setattr(module, "rank_dicts", lambda *_, **__: None)
         yield
 
 
@@ -277,7 +278,6 @@ def test_a_walk_is_made_of_many_users_only(monkeypatch):
     recsys.evaluate(
         {case: list(entry) for case, entry in run.items()}, {case: {"a": 1} for case in run}, ["mrr"]
     )
-    recsys.evaluate(run, {case: {"a": 1} for case in run}, ["coverage@1"], catalogue=3)
     assert len(walks) == 1
 
 
@@ -285,11 +285,11 @@ def test_a_walk_is_made_of_many_users_only(monkeypatch):
 def test_scores_of_32_bits_are_equal_where_trec_eval_has_them_equal():
     run, truth = {"q": {"b": 0.1, "a": 0.1 + 1e-12}}, {"q": {"b": 1}}
     for float32, place in ((False, 2), (True, 1)):
-        found = nested_dicts.plain_values(run, truth, ["mrr"], {"ties": "by_id_desc"}, float32=float32)
+        found = case_values.plain_values(run, truth, ["mrr"], {"ties": "by_id_desc"}, float32=float32)
         assert found is not None
         assert found[1]["mrr"].tolist() == [1 / place]
     for odd in (1e39, math.nan, np.float32(0.5), "1"):
-        assert nested_dicts.plain_values({"q": {"a": odd}}, truth, ["mrr"], float32=True) is None
+        assert case_values.plain_values({"q": {"a": odd}}, truth, ["mrr"], float32=True) is None
 
 
 @pytest.mark.skipif(not kernels.backends().native, reason="the compiled kernels are not installed")
