@@ -14,7 +14,7 @@ import numpy as np
 from recsys.inputs.ids import encode, object_array
 from recsys.inputs.rows import Rows, to_interactions, to_lists
 from recsys.kernels import DictRanks, rank_dicts
-from recsys.records.arrays import Array, Float, Int, Interactions, Lists, cached_property
+from recsys.records.arrays import Array, Int, Interactions, Lists, cached_property
 from recsys.records.read_facts import ReadFacts
 
 _MANY_USERS = 32  # with fewer, reading them like any container takes no time
@@ -57,7 +57,7 @@ class DictLists(Lists):
     def of(cls, walk: DictRanks) -> Self:
         """Return the lists of a walk that kept what it read."""
         lists = cls.__new__(cls)
-        vars(lists).update(walk=walk)
+        vars(lists)["walk"] = walk
         return lists
 
     @cached_property
@@ -79,7 +79,9 @@ class DictTruth(Interactions):
     def of(cls, walk: DictRanks) -> Self:
         """Return the truth of a walk that kept what it read."""
         truth = cls.__new__(cls)
-        vars(truth).update(walk=walk, facts=ReadFacts(negative_grades=walk.n_negative or None))
+        vars(truth)["walk"] = walk
+        if walk.n_negative:
+            vars(truth)["facts"] = ReadFacts(negative_grades=walk.n_negative)
         return truth
 
     @cached_property
@@ -109,11 +111,11 @@ class DictTruth(Interactions):
         if self.walk is None or not self.n_negative:
             return super().without_negatives()
         truth = self.of(self.walk)
-        vars(truth).update(n_negative=0)
+        vars(truth)["n_negative"] = 0
         return truth
 
 
-def _rows(table: str, names: Array, sizes: Int, items: list[str], **numbers: Float) -> Rows:
+def _rows(table: str, names: Array, sizes: Int, items: list[str], **numbers: Any) -> Rows:
     """Return the rows of one side, case after case in the order they were met."""
     cases, codes = encode(names, table=table, column="user")
     item_ids, item = encode(object_array(items), table=table, column="item")

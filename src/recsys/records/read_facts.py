@@ -75,6 +75,8 @@ class ReadFacts:
 
     def to_notes(self) -> dict[str, Any]:
         """Return the facts by the names that `result.notes` and result files have for them."""
+        if self is NOTHING_READ:
+            return {}
         read: dict[str, Any] = {f"{role}_column": name for role, name in (self.columns or {}).items()}
         rest = {
             "unused": self.unused,
