@@ -44,10 +44,12 @@ from recsys.errors import InputError
 from recsys.metrics.registry import Request
 from recsys.report.decision import decide
 from recsys.report.report_data import gather_report_data
+from recsys.stats.bootstrap import Resampler, Units, unit_keys
 from recsys.stats.comparison_table import EFFECTS, TESTS
 from recsys.stats.corrections import CORRECTIONS, adjust
 from recsys.stats.mean_inference import METHODS
 from recsys.stats.online_experiments import SAMPLE_RATIO_LEVEL, Looks
+from recsys.stats.rank_sets import over_tasks, place_sets, shown_better
 from recsys.stats.sampled import METHODS as SAMPLED
 from recsys.stats.sampled import estimate_all, estimate_weighted
 from recsys.stats.sequential import SPENDING
@@ -63,7 +65,7 @@ ALPHA = 0.05
 # of them the standard error of a rate of 5% is half a point.
 DECISIVE = {
     "equal", "at the margin", "alike", "few differ", "rare losses", "never hits", "intervals",
-    "groups", "models in groups", "three models", "five models", "races", "half widths",
+    "groups", "models in groups", "three models", "five models", "boards", "races", "half widths",
 }  # fmt: skip
 CHANCE = 0.001  # a rate is off if a procedure that holds would show it less often than this
 USERS = (30, 100, 300, 1_000, 10_000)
@@ -127,6 +129,8 @@ PROMISES = {
     "card, wrong": ("the card names another than the best of five models", ALPHA),
     "card, metrics": ("the card names fewer or others with nine more metrics", 0.0),
     "card power": ("the card names the best of five less often than t-tests by Holm (net loss)", 0.01),
+    "places": ("rank() gives a model a set of places that lacks its own", ALPHA),
+    "places power": ("rank() shows the best alone less often than t-tests by Holm (net loss)", 0.2),
     "Friedman": ("omnibus calls three equal models different", ALPHA),
     "Nemenyi": ("omnibus calls two of three equal models different", ALPHA),
     "runs test": ("compare() of several runs calls two equal models different", ALPHA),
@@ -530,6 +534,31 @@ def five_models(tally: Tally, rng: Any, worlds: int, n: int, *, old: Marginal) -
             if world % 10 == 0:
                 more = [np.stack([row, *old.at(rng.standard_normal((9, n)))]) for row in rows]
                 tally.add("card, metrics", [named_by_card(more) != named])
+
+
+@family
+def boards(
+    tally: Tally, rng: Any, worlds: int, n: int, *, old: Marginal, gains: Sequence[float], tasks: int
+) -> None:
+    """Models of which each gains by so much, on one task or on several with users of their own."""
+    marginals, truth, m = [old.times(gain) for gain in gains], -np.asarray(gains), len(gains)
+    for seed in range(worlds):
+        rows = []
+        for _ in range(tasks):
+            scores = math.sqrt(0.6) * rng.standard_normal(n) + math.sqrt(0.4) * rng.standard_normal((m, n))
+            values = np.stack([one.at(z) for one, z in zip(marginals, scores, strict=True)])
+            rows.append(Units(unit_keys(np.arange(n)), values, np.ones((1, n))))
+        units = over_tasks({str(task): row for task, row in enumerate(rows)})
+        sets = place_sets(shown_better(units.totals, Resampler(units.keys, 1_000, seed), ALPHA))
+        ends = [(1 + np.sum(truth < own), np.sum(truth <= own)) for own in truth]
+        lacks = [p.best > low or p.worst < high for p, (low, high) in zip(sets, ends, strict=True)]
+        tally.add("places", [any(lacks)])
+        if np.sum(truth == truth[0]) == 1:
+            variances = sum(np.var(row.totals[:1] - row.totals[1:], axis=1, ddof=1) for row in rows)
+            gaps = units.totals[0].sum() - units.totals[1:].sum(axis=1)
+            p_values = np.minimum(2.0 * stats.norm.sf(gaps * tasks * np.sqrt(n / variances)), 1.0)
+            by_holm = max(adjust(p_values)) <= ALPHA
+            tally.versus("places power", np.array([sets[0].worst == 1]), np.array([by_holm]))
 
 
 def named_by_card(columns: Sequence[np.ndarray]) -> str:
@@ -1132,6 +1161,13 @@ def assignment(tally: Tally, rng: Any, worlds: int, n: int) -> None:
 
 
 CORRELATIONS = (0.2, 0.8, 0.99)
+BOARDS = {
+    "8 equal models": (1.0,) * 8,
+    "20 equal models": (1.0,) * 20,
+    "8 models that spread": tuple(1.6 - 0.1 * at for at in range(8)),
+    "20 models that spread": tuple(1.6 - 0.04 * at for at in range(20)),
+    "4 of 8 models at the top": (1.3,) * 4 + (1.0, 0.9, 0.8, 0.7),
+}
 
 
 def pairs(n: int, share: float) -> Iterator[Cell]:
@@ -1225,6 +1261,15 @@ def grouped(n: int) -> Iterator[Cell]:
         yield Cell("models in groups", f"{models} equal models, {among} groups", n, 0.25, options)
 
 
+def ranked_boards(n: int) -> Iterator[Cell]:
+    """Boards of one data set and of four."""
+    for name in ("ndcg@10, 70% zeros", "ndcg@10, 90% zeros"):
+        for what, gains in BOARDS.items():
+            for tasks in (1, 4) if len(gains) == 8 else (1,):
+                world = f"{name}, {what}" + (", 4 data sets" if tasks > 1 else "")
+                yield Cell("boards", world, n, 1.0, {"old": MARGINALS[name], "gains": gains, "tasks": tasks})
+
+
 def together(n: int) -> Iterator[Cell]:
     """Numbers of all users together."""
     for metric, what in (
@@ -1292,6 +1337,7 @@ def grid() -> list[Cell]:
         *(cell for n in USERS for cell in pairs(n, 0.25 if n > 1000 else 1.0)),
         *(cell for n in USERS[:4] for cell in resampling(n)),
         *(cell for n in (100, 1_000) for cell in several(n)),
+        *(cell for n in (300, 3_000) for cell in ranked_boards(n)),
         *(cell for n in (300, 1_000) for cell in together(n)),
         *others(),
         *logs(),
