@@ -18,6 +18,8 @@ from recsys.comparison.identify import Identification as Identification
 from recsys.comparison.identify import identify as identify
 from recsys.comparison.race import Race as Race
 from recsys.comparison.race import race as race
+from recsys.comparison.rank import Ranks as Ranks
+from recsys.comparison.rank import rank as rank
 from recsys.conventions.decisions import Conventions as Conventions
 from recsys.evaluation.bounds import Bounds as Bounds
 from recsys.evaluation.candidates import Candidates as Candidates

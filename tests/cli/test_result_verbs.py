@@ -656,3 +656,23 @@ def test_a_file_that_is_not_there_is_named_as_it_was_typed(run, path, words):
         done = run(*arguments)
         assert done.exit_code == 3
         assert words in done.stderr
+
+
+def test_rank_shows_the_places_of_results_folders_and_tables(run, tmp_path):
+    save_results(run)
+    done = run("rank", "old.json", "new.json", "--metric", "hit@1")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert [line.split()[::2] for line in done.stdout.splitlines()[2:4]] == [["new", "1"], ["old", "2"]]
+    for name in ("old", "new"):
+        for folder in ("monday", "tuesday"):
+            (tmp_path / folder).mkdir(exist_ok=True)
+            (tmp_path / folder / f"{name}.json").write_bytes((tmp_path / f"{name}.json").read_bytes())
+    paths = [f"{folder}/{name}.json" for folder in ("monday", "tuesday") for name in ("old", "new")]
+    assert json.loads(run("rank", *paths, "--by-folder", "--json").stdout)["users"] == 600
+    assert "two results are called 'old'" in run("rank", *paths).stderr
+    rows = [(m, q, int(q % n == 0)) for m, n in (("a", 2), ("b", 9)) for q in range(80)]
+    pd.DataFrame(rows, columns=["system", "topic", "points"]).to_csv("board.csv", index=False)
+    assert "--value COLUMN" in run("rank", "board.csv").stderr
+    columns = ("--value", "points", "--case", "topic")
+    assert "| a | 0.5000 | 1 |" in run("rank", "board.csv", *columns, "--markdown").stdout
+    assert run("rank", "board.csv", *columns, "--lower-is-better", "--csv").stdout.splitlines()[1][0] == "b"

@@ -46,6 +46,7 @@ _OWN_VERBS = {
     "Compare": (
         ("compare", "compare_verb", "Say whether models differ, by how much and how surely."),
         ("gate", "result_verbs", "Pass or fail a new result against the one in force."),
+        ("rank", "result_verbs", "Show which places of a board are really different."),
         ("explain", "result_verbs", "Say why two numbers differ, decision by decision."),
         ("identify", "evaluator_verbs", "Say which conventions an evaluator in any language follows."),
         ("conform", "evaluator_verbs", "Score an evaluator in any language against the standard."),

@@ -1,4 +1,4 @@
-"""Verbs about saved results: `recsys explain`, `gate`, `history`, `report` and `board`."""
+"""Verbs about saved results: `recsys explain`, `gate`, `rank`, `history`, `report` and `board`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from recsys.cli.output import show
 from recsys.cli.shared_options import FOLDER, FileOptions, page_option
 from recsys.cli.verb_options import (
     CHANCE,
+    COLUMNS,
     COUNT,
     INPUT,
     LEVEL,
+    METRICS,
     NEW_FILE,
     OUTPUT,
     POSITIVE,
@@ -28,6 +30,8 @@ from recsys.cli.verb_options import (
     option,
 )
 from recsys.errors import FileError
+
+_ROLES = {"model": "the models", "case": "users or queries", "task": "data sets", "value": "the values"}
 
 
 @command(
@@ -126,6 +130,43 @@ def gate_command(given: Given) -> None:
     show(decision, given.shown_as)
     if not decision.passed:
         sys.exit(FAILED)
+
+
+@command(
+    "rank",
+    argument("paths", "RESULT…", nargs=-1, required=True),
+    option("-m, --metric TEXT", "Such as ndcg@10; by default the first that the results hold.", METRICS),
+    option("--by-folder", "Each folder of results is a data set; all have the same weight.", INPUT),
+    *(
+        option(f"--{role} COLUMN", f"The column of {what} in a table.", COLUMNS)
+        for role, what in _ROLES.items()
+    ),
+    option("--lower-is-better", "The values of a table are errors.", INPUT),
+    option("--confidence", "With which all places hold together.", CHANCE, type=LEVEL, default=0.95),
+    shared_options.json_option,
+    shared_options.csv_option,
+    shared_options.raw_option,
+    shared_options.markdown_option,
+    shared_options.quiet_option,
+)
+def rank_command(given: Given) -> None:
+    """Show which places of a board are really different: the places that each model may have.
+
+    RESULT: files of `recsys evaluate --save`; or one table of other people's values, with the columns model
+    and value, a row per user or query in the column case, and task if there are several data sets.
+    """
+    from recsys.comparison.rank import rank
+
+    options: dict[str, Any] = {"metric": given.metric, "confidence": given.confidence}
+    results: Any = list(given.paths)
+    if given.by_folder:
+        results = {}
+        for path in map(Path, given.paths):
+            results.setdefault(str(path.parent), {})[path.stem] = str(path)
+    elif len(results) == 1:
+        [results], options["lower_is_better"] = results, given.lower_is_better
+        options["columns"] = {role: name for role, name in given.pick(*_ROLES).items() if name} or None
+    show(rank(results, **options), given.shown_as, raw=given.raw)
 
 
 @command(

@@ -263,7 +263,15 @@ NOTES: dict[str, str | Callable[..., str]] = {
     "sample_ratio": "sample ratio mismatch: the groups are not of the planned size; find out why first",
     "mixed_units": "{n_mixed} of {n} units saw more than one variant and were left out",
     "few_rewards": _few_rewards,
-    # comparisons and gates
+    # comparisons, gates and ranks
+    "may_be_first": lambda n, of, n_users, confidence: (
+        f"{n} of {plural(of, 'model')} may be first; all places hold with {confidence:.0%} confidence"
+        + (f" ({plural(n_users, 'user')})" if n_users else "")
+    ),
+    "means_only": (
+        "one value per model and data set says nothing about other users of these data sets: no place is "
+        "excluded; give the values per user or query"
+    ),
     "in_memory": "the values per user were read into memory: {reason}",
     "other_aggregate": lambda stated: (
         f"means over users are compared; results state the {' or the '.join(stated)}"

@@ -44,6 +44,9 @@ ROLES: dict[str, tuple[str, ...]] = {
         "rating", "weight",
     ),
     "rank": ("rank", "position", "place"),
+    "task": ("task", "taskname", "dataset", "datasetname", "benchmark"),
+    "model": ("model", "modelname", "system", "run", "algorithm", "method"),
+    "value": ("value", "score", "metricvalue", "result"),
     "grade": ("grade", "relevance", "rel", "rating", "label", "gain"),
     "time": ("timestamp", "time", "ts", "date", "datetime", "unixtime"),
     "prediction": (

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from recsys.comparison.compare import Comparison
+from recsys.comparison.rank import rank
 from recsys.errors import InputError, UnknownNameError, check_choice
 from recsys.evaluation.groups import masks_by_label
 from recsys.evaluation.results import Evaluation
@@ -141,6 +142,12 @@ class ComparisonPictures(EvaluationPictures):
         mixed = "against the other" if any(units.values()) else "difference"
         word = "lift" if all(units.values()) else mixed
         return self._draw("forest", values, **({"unit": units, "title": word, "lower": lower} | style))
+
+    def places(self, metric: str | None = None, **style: Any) -> Any:
+        """The places that each model may have on a metric (the headline by default); see recsys.rank."""
+        key = self._per_user_key(metric)
+        ranks = rank({name: self._data.models[name] for name in self._data.names}, key)
+        return self._draw("places", ranks, metric=key, **style)
 
     def winloss(self, metric: str | None = None, **style: Any) -> Any:
         """Users won, tied and lost on a metric (the headline by default), one bar per comparison."""

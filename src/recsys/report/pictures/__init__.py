@@ -339,6 +339,38 @@ def forest(
 
 
 @picture
+def places(
+    sets: Mapping[Any, tuple[int, int]],
+    *,
+    metric: str = "",
+    baseline: str | None = None,
+    order: Names = (),
+) -> Picture:
+    """The places that each model may have, as bars from the best to the worst.
+
+    Args:
+        sets: {model: (best, worst)}, models in the order they are shown.
+        metric: that they are ranked by.
+        baseline: is grey.
+        order: all models of the page.
+    """
+    rows: list[Row] = [
+        {"model": str(name), "from": best - 0.4, "to": worst + 0.4, "best": best, "worst": worst}
+        for name, (best, worst) in sets.items()
+    ]
+    ticks = [*range(1, len(rows) + 1, max(1, -(-len(rows) // 12)))]
+    along = Axis(f"place on {metric}" if metric else "place", "linear", (0.5, len(rows) + 0.5), ticks, "d")
+    tips = (("model", None), ("best", "d"), ("worst", "d"))
+    marks = [Mark("interval", "from", "model", x2="to", size=9, tips=tips)]
+    series = model_series(sets, baseline, order)
+    panel = Panel(
+        rows, marks, along, names_axis(sets), series, width=420, height=24 * len(rows) + 4,
+        label_width=24 + max((text_width(style.short(row["model"])) for row in rows), default=0),
+    )  # fmt: skip
+    return Picture(f"The places that {_listed(sets)} may have{metric and f' on {metric}'}.", [panel])
+
+
+@picture
 def sorted_differences(
     values: Any, *, names: Names = ("baseline", "model"), metric: str = "", lower: bool = False
 ) -> Picture:
