@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -102,6 +103,21 @@ def test_item_knn_sums_the_similarities_to_the_users_own_items(events, history, 
     monkeypatch.setattr(item_weights_module, "_BLOCK_BYTES", 16 * len(items) * 4)  # four items at a time
     again = train_model("item-knn", history, **settings)
     assert np.array_equal(again.weights.toarray(), source.weights.toarray())
+
+
+@pytest.mark.parametrize("threads", [1, 3, 64])
+def test_item_knn_has_the_same_bits_with_any_number_of_threads(events, threads, monkeypatch):
+    matrix, _, items = dense(events)
+    every = knn_weights(matrix, neighbours=5, weighting="tf-idf", shrinkage=1.5)
+    monkeypatch.setattr(item_weights_module, "_BLOCK_BYTES", 16 * len(items) * threads)  # one item at a time
+    pools = []
+    monkeypatch.setattr(
+        item_weights_module, "ThreadPoolExecutor", lambda n: pools.append(n) or ThreadPoolExecutor(n)
+    )
+    some = knn_weights(matrix, neighbours=5, weighting="tf-idf", shrinkage=1.5, threads=threads)
+    assert pools == [threads]
+    for part in ("data", "indices", "indptr"):
+        assert getattr(some, part).tobytes() == getattr(every, part).tobytes()
 
 
 def test_equally_similar_items_are_taken_by_their_rows():
