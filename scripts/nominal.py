@@ -43,7 +43,7 @@ from recsys.debias.propensity_metrics import ESTIMATORS as OBSERVED
 from recsys.errors import InputError
 from recsys.metrics.registry import Request
 from recsys.report.decision import decide
-from recsys.report.report_data import gather_report_data
+from recsys.report.study import make_study
 from recsys.stats.bootstrap import Resampler, Units, unit_keys
 from recsys.stats.comparison_table import EFFECTS, TESTS
 from recsys.stats.corrections import CORRECTIONS, adjust
@@ -564,7 +564,7 @@ def boards(
 def named_by_card(columns: Sequence[np.ndarray]) -> str:
     """The model that the card of a report tells to ship; each has a row per metric. Empty if none."""
     models = {f"model {at}": evaluation_of("ndcg", rows) for at, rows in enumerate(columns)}
-    ship, _, name = decide(gather_report_data(models)).heading.partition(" ")
+    ship, _, name = decide(make_study(models)).heading.partition(" ")
     return name if ship == "Ship" else ""
 
 
@@ -855,7 +855,7 @@ def models_in_groups(tally: Tally, rng: Any, worlds: int, n: int, *, models: int
             )
             for m in range(models)
         }
-        changes = decide(gather_report_data(results)).changes
+        changes = decide(make_study(results)).changes
         tally.add("ahead in groups", [any("another model is ahead" in line for line in changes)])
 
 

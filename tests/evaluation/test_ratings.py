@@ -34,7 +34,7 @@ from recsys.evaluation.ratings import SETS, evaluate_ratings
 from recsys.metrics import METRICS, RATINGS
 from recsys.report import report_html
 from recsys.report.model_tables import overview
-from recsys.report.report_data import gather_report_data
+from recsys.report.study import make_study
 from recsys.stats import ZeroVarianceWarning
 
 ERRORS = ("mse", "rmse", "mae", "r2", "explained_variance", "bias")
@@ -493,7 +493,7 @@ def test_the_report_marks_the_least_bias_and_has_intervals_of_numbers_of_all_row
         for off in (-0.6, 0.5)
     )
     assert near["bias"] < 0 < -near["bias"] < far["bias"]
-    first, _ = overview(gather_report_data({"near": near, "far": far}))
+    first, _ = overview(make_study({"near": near, "far": far}))
     r2, bias = (first.heads.index(name) for name in ("r2", "bias"))
     assert ["best" in row[bias].tone for row in first.rows] == [True, False]
     found = near.intervals()["r2"].interval

@@ -22,8 +22,8 @@ from recsys.inputs.files.reader import read_table, write_table
 from recsys.ranks.sources import read_factors
 from recsys.report import report_html
 from recsys.report.example_users import inspector_users
-from recsys.report.report_data import gather_report_data
-from recsys.report.section_numbers import all_strata, head_and_tail
+from recsys.report.section_numbers import head_and_tail
+from recsys.report.study import make_study
 
 LISTS = "user,item,score\na,x,2\na,y,1\nb,y,2\nb,x,1\n"
 TRUTH = "user,item\na,x\nb,x\n"
@@ -345,7 +345,7 @@ class TestReport:
     def test_a_history_is_latest_first_whatever_the_zone(self, files):
         """23:00 UTC is later than 22:30 UTC, though its text is smaller."""
         result = recsys.evaluate("lists.csv", "truth.csv", ["mrr"])
-        material = gather_report_data(result, truth=recsys.read_file("truth.csv", "truth"),
+        material = make_study(result, truth=recsys.read_file("truth.csv", "truth"),
                             train=recsys.read_file("train.csv", "truth"))  # fmt: skip
         made = inspector_users(material)
         (ann,) = [user for user in made["users"] if user["id"] == "a"]
@@ -359,7 +359,7 @@ class TestReport:
         truth, train = recsys.read_file("truth.csv", "truth"), {"a": ["x", "y"], "b": ["x"]}
         lists = recsys.read_file("lists.csv")
         result = recsys.evaluate(lists, truth, ["recall@1"], conventions={"relevant_from": 4})
-        material = gather_report_data(result, lists=lists, truth=truth, train=train)
+        material = make_study(result, lists=lists, truth=truth, train=train)
         assert [user["n_wanted"] for user in inspector_users(material)["users"]] == [1, 1]
         shares, found = head_and_tail(material)
         assert shares["(the truth)"] == {"head": 1.0, "tail": 0.0}
@@ -373,7 +373,7 @@ class TestReport:
         lists = {u: [u % 6, 0] for u in range(60)}
         train = {u: list(range(u % 5 + 1)) for u in range(60)}
         result = recsys.evaluate(lists, truth, ["mrr"], conventions={"relevant_from": 4})
-        for one in all_strata(gather_report_data(result, lists=lists, truth=truth, train=train)):
+        for one in make_study(result, lists=lists, truth=truth, train=train).strata:
             values = [value for held in one.values.values() for value, _, _ in held.values()]
             assert not np.isnan(values).any(), one.name
             if one.name.startswith("popularity"):

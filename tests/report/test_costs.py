@@ -4,7 +4,7 @@ import numpy as np
 
 from recsys.report.costs import costs, costs_table
 from recsys.report.decision import price
-from recsys.report.report_data import gather_report_data
+from recsys.report.study import make_study
 from worlds.metric_values import evaluation_of
 
 FACTS = {
@@ -20,7 +20,7 @@ def data(**facts):
     results = {name: evaluation_of("ndcg", np.full((1, 40), value)) for name, value in values.items()}
     for name, result in results.items():
         result.run |= facts.get(name, {})
-    return gather_report_data(results)
+    return make_study(results)
 
 
 def test_costs_are_those_of_the_runs_in_their_units():

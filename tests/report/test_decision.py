@@ -9,7 +9,7 @@ import recsys
 from recsys.evaluation.results import Evaluation
 from recsys.report import section_numbers
 from recsys.report.decision import decide, price
-from recsys.report.report_data import gather_report_data
+from recsys.report.study import make_study
 from recsys.stats.corrections import adjust
 from recsys.stats.paired_tests import sign_flip
 from worlds.metric_values import DISCOUNTS, Marginal, evaluation_of
@@ -20,7 +20,7 @@ CATALOGUE = list(range(3000))
 
 
 def shown(results, **inputs):
-    return decide(gather_report_data(results, **inputs))
+    return decide(make_study(results, **inputs))
 
 
 def evaluated(lists, metrics=("ndcg@10", "coverage@10"), **options):
@@ -89,7 +89,7 @@ class TestPrice:
         best, near = (results[name]["coverage@10"] for name in ("best", "near"))
         assert best != near
         assert f"{best:.3f}" == f"{near:.3f}" == "0.000"
-        assert price(gather_report_data(results)) == []
+        assert price(make_study(results)) == []
 
     def test_what_is_paid_is_said_against_who_has_more(self):
         results = evaluated({"best": ALIKE, "wide": hits(0.8)})
@@ -142,14 +142,14 @@ class TestWhoLoses:
         ],
     )
     def test_groups_are_phrases(self, group, label, phrase):
-        from recsys.report.report_data import gather_report_data
-        from recsys.report.section_numbers import GroupValues, all_strata
+        from recsys.report.section_numbers import GroupValues
+        from recsys.report.study import make_study
 
         had = {u: range(n) for u, n in enumerate([0, 0, 0, 1, 1, 1, 2, 3, 4, 7, 7, 7])}
         truth = {u: {100 + u, *([200] if u % 2 else [])} for u in range(12)}
         result = recsys.evaluate({u: [100 + u] for u in truth}, truth, ["ndcg@10"])
-        data = gather_report_data({"a": result}, train=had, truth=truth)
-        strata = {one.name: one for one in all_strata(data)}
+        data = make_study({"a": result}, train=had, truth=truth)
+        strata = {one.name: one for one in data.strata}
         strata["of the caller"] = GroupValues("", "", {}, {}, "", {})
         assert strata[group].who(label) == phrase
 
@@ -171,7 +171,7 @@ class TestWhoLoses:
         first, second, by = np.ones(60), np.ones(60), np.repeat(["few", "many"], [19, 41])
         first[:19], second[30:] = 0.0, 0.0
         data = by_group([first, second], by)
-        assert [key[2] for key in section_numbers.group_rows(data, data.best)] == ["many"]
+        assert [key[2] for key in data.group_rows[data.best]] == ["many"]
         assert who_is_ahead(data) == {}
 
 
@@ -183,12 +183,12 @@ def by_group(hits, by):
         made = evaluation_of("hit", row[None].astype(float))
         parts = made.partial, made.requests, made.conventions
         results[f"model {number}"] = Evaluation(*parts, by=masks, ranges={"hit@1": (0.0, 1.0)})
-    return gather_report_data(results)
+    return make_study(results)
 
 
 def who_is_ahead(data):
     """{group: the model that is said to be ahead of the best of all users}."""
-    (stratum,) = section_numbers.all_strata(data)
+    (stratum,) = data.strata
     ahead = {label: section_numbers.ahead_in_group(data, stratum, label) for label in stratum.masks}
     return {label: model for label, model in ahead.items() if model is not None}
 
@@ -214,7 +214,7 @@ class TestWhoIsAheadInGroups:
     def test_the_p_values_of_all_groups_and_models_are_one_family(self):
         rng, by = np.random.default_rng(0), np.arange(240) % 4
         data = by_group(rng.random((3, 240)) < 0.5, by)
-        rows, (best, *others) = section_numbers.group_rows(data, data.best), data.names
+        rows, (best, *others) = data.group_rows[data.best], data.names
         values = {name: data.first(name).values_of("hit@1") for name in data.names}
         pairs = [(name, group) for group in range(4) for name in others]
         tests = [sign_flip((values[name] - values[best])[by == group]) for name, group in pairs]

@@ -15,7 +15,7 @@ from recsys.report import report_html, section_numbers
 from recsys.report.decision import decide, price
 from recsys.report.html_tables import html_table
 from recsys.report.model_tables import ranking
-from recsys.report.report_data import gather_report_data
+from recsys.report.study import make_study
 
 TRUTH = {user: [user] for user in range(9)}
 LISTS = {user: [user, 100] for user in TRUTH}
@@ -39,7 +39,7 @@ UNLIKE = "; the ids do not match: text on one side, numbers on the other."
 def test_why_nothing_was_found_without_a_cut_off(lists, cause):
     truth = {1: [5], 2: [6]}
     nothing = recsys.evaluate({1: [2], 2: [3]}, truth, ["mrr"])
-    data = gather_report_data({"m": nothing}, lists={"m": lists}, truth=truth)
+    data = make_study({"m": nothing}, lists={"m": lists}, truth=truth)
     assert decide(data).causes == [cause]
 
 
@@ -47,7 +47,7 @@ def test_two_files_that_were_exchanged_are_a_cause_where_nothing_was_found():
     rated = pd.DataFrame({"user": [1, 2], "item": [2, 3], "rating": [4, 5]})
     scored = pd.DataFrame({"user": [1, 2], "item": [5, 6], "score": [0.5, 0.5]})
     nothing = recsys.evaluate(rated, scored, ["mrr"])
-    causes = decide(gather_report_data({"m": nothing})).causes
+    causes = decide(make_study({"m": nothing})).causes
     assert "The two files may be swapped: recommendations come first, the truth second." in causes
 
 
@@ -59,12 +59,12 @@ def test_a_price_below_a_tenth_is_told_in_words():
         name: recsys.evaluate(own, truth, ["recall@40", "coverage@40"], catalogue=range(2000))
         for name, own in {"narrow": narrow, "wide": wide}.items()
     }
-    (one,) = price(gather_report_data(results, baseline="wide"))
+    (one,) = price(make_study(results, baseline="wide"))
     assert one.says == "coverage@40 0.044, less than a tenth of wide's 0.80"
 
 
 def test_one_model_is_ranked_without_columns_of_a_comparison(result):
-    table = ranking(gather_report_data(result))
+    table = ranking(make_study(result))
     assert (table.title, table.heads) == ("The models on ndcg@2", ["model", "ndcg@2"])
     assert [[cell.text for cell in line] for line in table.rows] == [["model", "1.0000"]]
     assert list(table.columns) == ["model", "ndcg@2", "low", "high"]
@@ -73,39 +73,37 @@ def test_one_model_is_ranked_without_columns_of_a_comparison(result):
 def test_results_that_do_not_belong_together(result, tmp_path):
     other = recsys.evaluate(LISTS, TRUTH, ["recall@2"])
     with pytest.raises(InputError, match="the models share no metric"):
-        gather_report_data({"a": result, "b": other})
+        make_study({"a": result, "b": other})
     worse = recsys.evaluate({user: own[::-1] if user % 2 else own for user, own in LISTS.items()}, TRUTH,
                             ["ndcg@2", "mrr@2"])  # fmt: skip
     alone = Comparison(recsys.compare({"a": result, "b": worse}).table)
     with pytest.raises(InputError, match="does not hold the evaluations it was made from"):
-        gather_report_data(alone)
+        make_study(alone)
     result.save(tmp_path / "als.json")
     namesakes = [recsys.load(tmp_path / "als.json") for _ in range(2)]
-    assert gather_report_data(namesakes).names == ["model 1", "model 2"]
-    assert gather_report_data([namesakes[0], result]).names == ["als", "model 2"]
+    assert make_study(namesakes).names == ["model 1", "model 2"]
+    assert make_study([namesakes[0], result]).names == ["als", "model 2"]
 
 
 def test_what_needs_the_truth_is_left_out_without_it(result):
     train = {user: [100, 101, 102][: user % 4] for user in TRUTH}
-    data = gather_report_data({"a": result}, lists={"a": LISTS}, train=train)
+    data = make_study({"a": result}, lists={"a": LISTS}, train=train)
     shares, found = section_numbers.head_and_tail(data)
     assert list(shares) == ["a"]
     assert shares["a"]["never seen"] == 0.5
     assert found == {}
-    groups = [stratum.name for stratum in section_numbers.all_strata(data)]
+    groups = [stratum.name for stratum in data.strata]
     assert groups == ["activity", "cold and warm users"]
 
 
 def test_lists_of_one_place_have_no_curve():
     first = {user: own[:1] for user, own in LISTS.items()}
-    data = gather_report_data(
-        {"a": recsys.evaluate(first, TRUTH, ["hit@1"])}, lists={"a": first}, truth=TRUTH
-    )
+    data = make_study({"a": recsys.evaluate(first, TRUTH, ["hit@1"])}, lists={"a": first}, truth=TRUTH)
     assert section_numbers.curves(data) == {}
 
 
 def test_a_map_of_items_reads_tables_and_needs_two_columns(result):
-    names = gather_report_data(result).items
+    names = make_study(result).items
     table = pd.DataFrame({"item": [7, 8], "z": [1, 1], "y": [2.0, 3.0], "x": [0.5, 1.0]})
     ids, places, n_items = section_numbers.coordinates_of(table, names, 10)
     assert (ids, places.tolist(), n_items) == ([7, 8], [[0.5, 2.0], [1.0, 3.0]], 2)

@@ -25,7 +25,7 @@ from recsys.report.glossary import WORDS, Glossary
 from recsys.report.html_tables import cell, html_table
 from recsys.report.model_tables import comparisons, overview, ranking, selection
 from recsys.report.offline_page import json_for_script
-from recsys.report.report_data import findings_of, gather_report_data, history_by_metric, turned_row
+from recsys.report.study import findings_of, history_by_metric, make_study, turned_row
 from recsys.stats.corrections import adjust
 from recsys.stats.paired_tests import sign_flip
 from worlds.report import HOSTILE, evaluations, world
@@ -133,23 +133,23 @@ def test_a_page_of_medians_says_where_it_speaks_of_means():
     row = recsys.compare(medians, baseline="model 0")["model 2", "ndcg@10"]
     assert f"the highest ndcg@10, {medians['model 2']['ndcg@10']:.4f}" in card
     assert f"mean ndcg@10 {row.value:.4f} against {row.baseline_value:.4f}" in card
-    spread = section_numbers.spread(gather_report_data(medians))
+    spread = section_numbers.spread(make_study(medians))
     assert {name: row["50%"] for name, row in spread.items()} == {n: r["ndcg@10"] for n, r in medians.items()}
 
 
 def test_the_card_says_of_what_its_interval_and_its_p_are():
     lists, truth, *_ = world()
     results = evaluations(lists, truth, k=(10,))
-    tile = decide(gather_report_data(results)).tiles[0]
+    tile = decide(make_study(results)).tiles[0]
     row = recsys.compare(results)["model 2", "model 1", "ndcg@10"]
     ends = f"{100 * row.relative_interval.low:+.1f} to {100 * row.relative_interval.high:+.1f}%"
     assert f"95% simultaneous interval {ends}, p" in tile.small
     assert "(Holm over 2 comparisons on ndcg@10)" in tile.small
     assert row.own_interval.low > row.interval.low > 0
     two = {name: results[name] for name in ("model 0", "model 1")}
-    assert decide(gather_report_data(two)).tiles[0].small.startswith("95% interval")
+    assert decide(make_study(two)).tiles[0].small.startswith("95% interval")
     bare = recsys.compare(results, correction="none", confidence=0.9, effect="cliffs_delta")
-    data = gather_report_data(bare, baseline="model 0")
+    data = make_study(bare, baseline="model 0")
     assert decide(data).tiles[0].small.startswith("90% interval")
     assert "(not corrected), Cliff's delta" in decide(data).tiles[0].small
     assert ranking(data).heads[4] == selection(data)["effect"] == "Cliff's delta"
@@ -161,7 +161,7 @@ def test_a_lift_without_an_interval_is_shown_with_that_of_the_difference():
     first, second, other = (
         recsys.evaluate(lists[f"model {n}"], truth, ["ndcg@10"], cautions="ignore") for n in range(3)
     )
-    data = gather_report_data({"a": [first, second], "b": [second, other]})
+    data = make_study({"a": [first, second], "b": [second, other]})
     row = data.rows["b", "a", "ndcg@10"]
     assert not math.isfinite(row.relative_interval.high)
     ends = f"{row.interval.low:+.4f} to {row.interval.high:+.4f}"
@@ -180,14 +180,14 @@ def test_a_price_where_less_is_better_says_how_much_more_it_is():
         for n, own in {"narrow": narrow, "wide": wide}.items()
     }
     more, less = results["narrow"]["gini@10"], results["wide"]["gini@10"]
-    (gini,) = (one for one in price(gather_report_data(results)) if one.label == "gini@10")
+    (gini,) = (one for one in price(make_study(results)) if one.label == "gini@10")
     assert gini.says == f"gini@10 {more:.2f}, {more / less:.1f} times wide's {less:.2f}"
     assert gini.leader == "wide"
-    covered = decide(gather_report_data(results, metric="coverage@10"))
+    covered = decide(make_study(results, metric="coverage@10"))
     assert covered.heading == "wide leads on coverage@10"  # which is no merit as such, so nothing is shipped
     assert covered.price == ["costs nothing measured here: no other model is ahead on gini@10"]
     twice = {"a": [results["wide"]] * 2, "b": [results["wide"]] * 2}
-    same = decide(gather_report_data(twice, metric="coverage@10"))
+    same = decide(make_study(twice, metric="coverage@10"))
     assert same.heading == "a and b are identical on coverage@10"
     assert same.says.startswith("All 2 models have coverage@10 0.2")
 
@@ -196,7 +196,7 @@ def test_a_price_where_less_is_better_says_how_much_more_it_is():
 def test_one_user_and_names_that_are_numbers_make_a_card():
     results = {n: recsys.evaluate({7: [n, 2]}, {7: {2, 3}}, ["ndcg@2", "recall@2"]) for n in (3, 4)}
     compared = recsys.compare(results, baseline=4, cautions="ignore")
-    card = decide(gather_report_data(compared))
+    card = decide(make_study(compared))
     assert card.heading == "Nothing separates 3 and 4"
     assert [tile.label for tile in card.tiles][:2] == ["over 4, the baseline and the next best", "who loses"]
     assert compared.chart.forest().spec["concat"]
@@ -208,13 +208,13 @@ def test_one_user_and_names_that_are_numbers_make_a_card():
 def test_a_value_that_is_missing_has_the_least_merit():
     lists, truth, train, _ = world()
     results = evaluations(lists, truth, metrics=("ndcg", "average_popularity"), k=(10,), train=train)
-    data = gather_report_data(results)
+    data = make_study(results)
     assert data.merit(math.nan, "average_popularity@10") == -math.inf
     assert data.merit(2.0, "average_popularity@10") < data.merit(1.0, "average_popularity@10")
     nobody = recsys.evaluate(lists["model 0"], {u: set() for u in truth}, ["ndcg@10"])
-    some = gather_report_data({"none": nobody, "some": results["model 1"]})
+    some = make_study({"none": nobody, "some": results["model 1"]})
     assert decide(some).says.endswith("Without a value of it: none.")
-    assert decide(gather_report_data({"a": nobody, "b": nobody})).heading == "No model has a value of ndcg@10"
+    assert decide(make_study({"a": nobody, "b": nobody})).heading == "No model has a value of ndcg@10"
 
 
 @pytest.mark.parametrize("baseline", [None, "model 0", "model 2"])
@@ -223,7 +223,7 @@ def test_the_page_says_what_compare_says(baseline):
     results = evaluations(lists, truth)
     compared = recsys.compare(results, baseline)
     for shown in (results, compared):
-        data = gather_report_data(shown, baseline=baseline)
+        data = make_study(shown, baseline=baseline)
         assert data.comparison.family == compared.family
         for row in compared:
             seen = data.rows[row.model, row.baseline, row.metric]
@@ -236,7 +236,7 @@ def test_neither_metrics_nor_cut_offs_change_the_verdict_on_the_headline():
     lists, truth, *_ = world()
     one = evaluations(lists, truth, metrics=("ndcg",), k=(10,))
     many = evaluations(lists, truth, metrics=("recall", "mrr", "ndcg"), k=(1, 5, 10, 20))
-    decisions = [decide(gather_report_data(results, metric="ndcg@10")) for results in (one, many)]
+    decisions = [decide(make_study(results, metric="ndcg@10")) for results in (one, many)]
     assert decisions[0].heading == decisions[1].heading
     assert decisions[0].tiles == decisions[1].tiles
     rows = [
@@ -249,11 +249,11 @@ def test_neither_metrics_nor_cut_offs_change_the_verdict_on_the_headline():
 def test_a_baseline_that_the_comparison_given_does_not_have_is_compared_anew():
     lists, truth, *_ = world()
     results = evaluations(lists, truth)
-    data = gather_report_data(recsys.compare(results, "model 0"), baseline="model 1")
+    data = make_study(recsys.compare(results, "model 0"), baseline="model 1")
     row = recsys.compare(results, "model 1")["model 0", "ndcg@10"]
     assert data.rows["model 0", "model 1", "ndcg@10"].verdict == row.verdict
     of_pairs = recsys.compare(results).pairs()
-    assert gather_report_data(of_pairs, baseline="model 1").comparison.family == of_pairs.family
+    assert make_study(of_pairs, baseline="model 1").comparison.family == of_pairs.family
 
 
 def test_a_headline_that_cannot_be_compared_leaves_the_others_to_compare():
@@ -268,7 +268,7 @@ def test_a_headline_that_cannot_be_compared_leaves_the_others_to_compare():
     results = {
         n: recsys.evaluate_ratings(own, actual, ["rmse", "fcp", "user_rmse"]) for n, own in predicted.items()
     }
-    data = gather_report_data(results, metric="fcp")
+    data = make_study(results, metric="fcp")
     assert (data.comparison.headline, decide(data).heading) == ("rmse", "m0 leads on fcp, untested")
     assert "fcp" not in {row.metric for row in data.comparison}
     assert "fcp decides" not in Page(report_html(results, metric="fcp")).text
@@ -279,12 +279,12 @@ def test_a_model_twice_and_a_model_without_values_make_a_card():
     lists, truth, *_ = world()
     results = evaluations(lists, truth, k=(10,))
     twins = {"a": results["model 2"], "b": results["model 2"], "c": results["model 0"]}
-    assert decide(gather_report_data(twins)).heading == "Nothing separates a and b"
+    assert decide(make_study(twins)).heading == "Nothing separates a and b"
     assert "Nothing separates a and b" in Page(report_html(recsys.compare(twins))).text
     same = dict.fromkeys("abc", results["model 1"])
-    assert decide(gather_report_data(same)).heading == "a, b and c are identical on ndcg@10"
+    assert decide(make_study(same)).heading == "a, b and c are identical on ndcg@10"
     nobody = recsys.evaluate(lists["model 0"], {u: set() for u in truth}, ["ndcg", "recall", "mrr"], k=[10])
-    card = decide(gather_report_data(results | {"none": nobody}))
+    card = decide(make_study(results | {"none": nobody}))
     assert card.heading == "model 2 leads on ndcg@10, untested"
     assert card.says.endswith("Without a value of it: none.")
 
@@ -313,13 +313,13 @@ def test_models_come_by_merit_and_what_ties_with_the_best_is_marked():
     lists = {"worst": lists["model 0"], "middle": lists["model 1"], "best": lists["model 2"]}
     lists["twin"] = {u: row[:8] + row[:7:-1] for u, row in lists["best"].items()}  # two places exchanged
     results = evaluations(lists, truth, k=(10,))
-    data = gather_report_data(results, baseline="worst")
+    data = make_study(results, baseline="worst")
     assert data.names[2:] == ["middle", "worst"]
     assert data.ties_with_best == [data.names[1]]
     decision = decide(data)
     assert decision.heading == f"Nothing separates {data.names[0]} and {data.names[1]}"
     leak = {"name": "leak", "severity": "error", "message": "The test was trained on."}
-    warned = gather_report_data(results, baseline="worst", audit=[leak])
+    warned = make_study(results, baseline="worst", audit=[leak])
     assert decide(warned).heading == f"{decision.heading}, and the audit found errors"
     table = ranking(data)
     assert [row[0].text for row in table.rows] == data.names
@@ -332,7 +332,7 @@ def test_models_come_by_merit_and_what_ties_with_the_best_is_marked():
 
 def test_a_baseline_that_wins_is_kept():
     lists, truth, *_ = world()
-    data = gather_report_data(evaluations(lists, truth), baseline="model 2")
+    data = make_study(evaluations(lists, truth), baseline="model 2")
     decision = decide(data)
     assert decision.heading == "Keep model 2: nothing beats it"
     assert (data.best, data.rival) == ("model 2", "model 1")
@@ -349,7 +349,7 @@ def test_the_price_is_told_against_the_best_of_each_that_comes_near():
         n: recsys.evaluate(own, truth, ["ndcg@10", "coverage@10"], catalogue=items)
         for n, own in {"narrow": narrow, "wide": wide, "idle": idle}.items()
     }
-    data = gather_report_data(results, baseline="idle")
+    data = make_study(results, baseline="idle")
     (one,) = price(data)
     mine, other = results["narrow"]["coverage@10"], results["wide"]["coverage@10"]
     assert one.says == f"coverage@10 {mine:.3f}, a fifth of wide's {other:.2f}"
@@ -367,9 +367,9 @@ def test_what_would_change_the_verdict_names_the_metrics_where_another_leads():
     results = {
         n: recsys.evaluate(own, truth, ["mrr@4", "recall@4"]) for n, own in (("early", early), ("many", many))
     }
-    changes = decide(gather_report_data(results, metric="mrr@4")).changes
+    changes = decide(make_study(results, metric="mrr@4")).changes
     assert changes[0] == "A secondary metric or cut-off: many is ahead on recall@4 (clearly)."
-    assert decide(gather_report_data({"early": results["early"]})).changes == ()
+    assert decide(make_study({"early": results["early"]})).changes == ()
 
 
 def test_where_nothing_was_found_the_page_stops_with_likely_causes():
@@ -398,7 +398,7 @@ def test_the_causes_where_nothing_was_found_are_those_the_inputs_show():
 
     def causes(shown, wanted, **inputs):
         result = recsys.evaluate(shown, wanted, ["ndcg@2"])
-        return " ".join(decide(gather_report_data({"a": result}, **inputs)).causes)
+        return " ".join(decide(make_study({"a": result}, **inputs)).causes)
 
     train = {u: {(u + 1) % 30, 100 + u} for u in range(30)}
     said = causes(lists, truth, lists={"a": lists}, truth=truth, train=train)
@@ -435,10 +435,10 @@ def test_groups_count_the_users_that_are_in_their_means():
     empty = list(truth)[::4]
     judged = {u: dict.fromkeys(row, 0 if u in empty else 1) for u, row in truth.items()}
     results = {n: recsys.evaluate(own, judged, ["ndcg@10"]) for n, own in lists.items()}
-    data = gather_report_data(results, lists=lists, truth=judged, train=train)
+    data = make_study(results, lists=lists, truth=judged, train=train)
     n_measured = data.first(data.best).n_cases["ndcg@10"]
     assert n_measured == len(truth) - len(empty)
-    activity = {s.name: s for s in section_numbers.all_strata(data)}["activity"]
+    activity = {s.name: s for s in data.strata}["activity"]
     assert sum(activity.sizes.values()) == n_measured
     for group in selection(data)["groups"]:
         rows = [row for row in group["rows"] if row]
@@ -476,7 +476,7 @@ def test_every_word_of_statistics_is_explained_once_and_linked(full):
 def test_the_selection_holds_every_metric_and_group():
     lists, truth, train, _ = world()
     results = evaluations(lists, truth)
-    data = gather_report_data(results, baseline="model 1", lists=lists, truth=truth, train=train)
+    data = make_study(results, baseline="model 1", lists=lists, truth=truth, train=train)
     held = selection(data)
     names = held["models"]
     assert names == ["model 2", "model 1", "model 0"]
@@ -497,15 +497,13 @@ def test_the_selection_holds_every_metric_and_group():
 
 def test_the_selection_tests_the_groups_against_the_reference_over_all_of_them():
     lists, truth, train, _ = world(400)
-    data = gather_report_data(
+    data = make_study(
         evaluations(lists, truth), baseline="model 0", metric="ndcg@10", truth=truth, train=train
     )
     held = selection(data)
     best, *_, base = held["models"]
     assert (best, base, held["reference"]) == ("model 2", "model 0", 2)
-    masks = {
-        (s.title, label): mask for s in section_numbers.all_strata(data) for label, mask in s.masks.items()
-    }
+    masks = {(s.title, label): mask for s in data.strata for label, mask in s.masks.items()}
     assert {(g["by"], g["name"]) for g in held["groups"]} == set(masks)
     rows = [(group, model, group["rows"][model]) for group in held["groups"] for model in (0, 1)]
     tests = []
@@ -531,14 +529,14 @@ def test_the_selection_names_who_is_ahead_of_the_best_in_a_group():
         name: recsys.evaluate(own, truth, ["ndcg@10"], by=by)
         for name, own in (("first", first), ("second", second))
     }
-    held = selection(gather_report_data(results))
+    held = selection(make_study(results))
     assert {group["name"]: group["ahead"] for group in held["groups"]} == {"early": None, "late": 1}
 
 
 def test_all_metrics_of_many_models_can_be_chosen():
     lists, truth, train, _ = world(n_users=25, n_models=2)
     many = {f"m{n}": lists[f"model {n % 2}"] for n in range(13)}
-    held = selection(gather_report_data(evaluations(many, truth, k=(5, 10)), truth=truth, train=train))
+    held = selection(make_study(evaluations(many, truth, k=(5, 10)), truth=truth, train=train))
     chosen = {metric["name"] for metric in held["metrics"] if metric["rows"]}
     assert chosen == {f"{name}@{k}" for name in ("ndcg", "recall", "mrr") for k in (5, 10)}
     assert {len(group["rows"]) for group in held["groups"]} == {13}
@@ -553,12 +551,12 @@ def test_not_worse_is_not_turned_over():
 
 def test_shares_of_users_by_hits_agree_with_counting():
     lists, truth, *_ = world()
-    data = gather_report_data(evaluations(lists, truth), lists=lists, truth=truth)
+    data = make_study(evaluations(lists, truth), lists=lists, truth=truth)
     for name, shares in section_numbers.hit_shares(data).items():
         hits = [len(set(lists[name][u][:10]) & truth[u]) for u in truth]
         expected = [hits.count(0), hits.count(1), sum(n > 1 for n in hits)]
         assert shares == pytest.approx([n / len(hits) for n in expected])
-    assert section_numbers.hit_shares(gather_report_data(evaluations(lists, truth))) is None
+    assert section_numbers.hit_shares(make_study(evaluations(lists, truth))) is None
     assert (
         "of the users have a ndcg@10 of 0 with model 2" in Page(report_html(evaluations(lists, truth))).text
     )
@@ -705,9 +703,9 @@ def plain_mean(values):
 @pytest.mark.parametrize("seed", range(4))
 def test_strata_are_plain_means_over_the_users_of_a_group(seed):
     lists, truth, train, items = world(seed=seed)
-    data = gather_report_data(evaluations(lists, truth), lists=lists, truth=truth, train=train, items=items)
+    data = make_study(evaluations(lists, truth), lists=lists, truth=truth, train=train, items=items)
     sizes = train.groupby("user_id").size().to_dict()
-    strata = {s.name: s for s in section_numbers.all_strata(data)}
+    strata = {s.name: s for s in data.strata}
     assert set(strata) == {
         "activity",
         "cold and warm users",
@@ -734,7 +732,7 @@ def test_strata_are_plain_means_over_the_users_of_a_group(seed):
 @pytest.mark.parametrize("seed", range(4))
 def test_head_and_tail_agree_with_counting_by_hand(seed):
     lists, truth, train, _ = world(seed=seed)
-    data = gather_report_data(evaluations(lists, truth, k=(5,)), lists=lists, truth=truth, train=train)
+    data = make_study(evaluations(lists, truth, k=(5,)), lists=lists, truth=truth, train=train)
     shares, found = section_numbers.head_and_tail(data)
     counts = train.groupby("item_id").size().to_dict()
     fifth = -(-len(counts) // 5)
@@ -759,7 +757,7 @@ def test_head_and_tail_agree_with_counting_by_hand(seed):
 def test_coverage_is_the_share_of_the_catalogue_in_the_first_k_places():
     lists, truth, *_ = world()
     name, values = section_numbers.coverage(
-        gather_report_data(evaluations(lists, truth, k=(5,)), lists=lists, truth=truth)
+        make_study(evaluations(lists, truth, k=(5,)), lists=lists, truth=truth)
     )
     every = {i for lists_by_user in lists.values() for items in lists_by_user.values() for i in items}
     every |= {i for items in truth.values() for i in items}
@@ -772,17 +770,15 @@ def test_coverage_is_the_share_of_the_catalogue_in_the_first_k_places():
 
 def test_curves_come_from_the_lists_where_results_have_one_cut_off():
     lists, truth, *_ = world()
-    alone = section_numbers.curves(gather_report_data(evaluations(lists, truth, k=(10,))))
+    alone = section_numbers.curves(make_study(evaluations(lists, truth, k=(10,))))
     assert alone == {}
-    curves = section_numbers.curves(
-        gather_report_data(evaluations(lists, truth, k=(10,)), lists=lists, truth=truth)
-    )
+    curves = section_numbers.curves(make_study(evaluations(lists, truth, k=(10,)), lists=lists, truth=truth))
     assert curves["ndcg"]["model 1"][5][0] == evaluations(lists, truth, k=(5,))["model 1"]["ndcg@5"]
 
 
 def test_the_inspector_holds_at_most_300_users_and_shows_what_they_were_shown():
     lists, truth, train, items = world(n_users=900)
-    data = gather_report_data(evaluations(lists, truth), lists=lists, truth=truth, train=train, items=items)
+    data = make_study(evaluations(lists, truth), lists=lists, truth=truth, train=train, items=items)
     inspector = example_users.inspector_users(data)
     assert 200 < len(inspector["users"]) <= 300
     assert {why for user in inspector["users"] for why in user["why"]} == {
@@ -804,7 +800,7 @@ def test_the_inspector_holds_at_most_300_users_and_shows_what_they_were_shown():
 def test_failures_are_the_largest_losses_against_the_baseline():
     lists, truth, *_ = world()
     results = evaluations(lists, truth)
-    data = gather_report_data(results, baseline="model 0", truth=truth)
+    data = make_study(results, baseline="model 0", truth=truth)
     gap = results["model 2"].per_user["ndcg@10"] - results["model 0"].per_user["ndcg@10"]
     rows = example_users.failures(data)
     assert [r["value"] - r["base"] for r in rows] == pytest.approx(
@@ -822,7 +818,7 @@ def test_several_runs_several_cases_and_weights_are_reported():
     assert "over 120 cases." in text
     weighted = evaluations(lists, truth, case_weights={u: 1.0 + u % 3 for u in truth})
     assert f"{weighted['model 1']['ndcg@10']:.4f}" in Page(report_html(weighted)).text
-    spread = section_numbers.spread(gather_report_data(weighted))
+    spread = section_numbers.spread(make_study(weighted))
     assert spread["model 1"]["mean"] == pytest.approx(weighted["model 1"]["ndcg@10"])
     assert spread["model 1"]["50%"] == weighted["model 1"].quantiles([0.5])["ndcg@10"][0.5]
     covered = recsys.evaluate(lists["model 0"], truth, ["coverage@10"], catalogue=range(60))
@@ -1043,10 +1039,10 @@ def test_lifts_of_the_catalogue_have_an_axis_of_their_own_and_no_mark_of_the_bes
     page = report_html(results)
     panels = data_of(page)["charts"]["differences-0"]["concat"]
     assert [panel["title"]["text"] for panel in panels] == ["ndcg@10", "coverage@10"]
-    summary, _ = overview(gather_report_data(results))
+    summary, _ = overview(make_study(results))
     at = summary.heads.index("coverage@10")
     assert {row[at].tone for row in summary.rows} == {"apart"}
-    (full,) = comparisons(gather_report_data(results))
+    (full,) = comparisons(make_study(results))
     verdicts = {"ndcg@10": set(), "coverage@10": set()}
     for row in full.rows:
         verdicts[row[0].text].add(row[-1].text)
@@ -1058,7 +1054,7 @@ def test_lifts_of_the_catalogue_have_an_axis_of_their_own_and_no_mark_of_the_bes
         "≈ identical in this sample",
     }
     assert len(full.rows) == 4
-    lines, best = comparisons(gather_report_data(results, baseline="model 0"))
+    lines, best = comparisons(make_study(results, baseline="model 0"))
     assert [row[1].text for row in best.rows] == ["model 1", "model 0"]
     assert [row[0].small for row in lines.rows] == ["headline", "headline", "secondary", "secondary"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -53,9 +53,8 @@ from recsys.ranks.sources.source_files import arrays_of
 from recsys.records.arrays import Interactions, Lists, cached_property
 from recsys.records.checks import check_choices, check_seed, is_number, is_whole
 from recsys.records.facts import Caution, Tone
-from recsys.report.decision import Decision, decide
 from recsys.report.methods import Methods, MethodsFacts
-from recsys.report.report_data import ReportData, gather_report_data
+from recsys.report.study import ItemNames, Study, findings_of, make_study, read_item_names
 from recsys.splits import Split
 from recsys.stats.comparison_table import Row
 from recsys.stats.results import notes_only
@@ -98,166 +97,40 @@ class Against(str):
         return text
 
 
-@dataclass(eq=False, repr=False)
-class Bench(Reported):
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Bench(Study, Reported):
     """What `bench` found: prints the decision, the models by merit, and how it came about.
+
+    It is a study: `runs` on the test, best first, one for each seed where training draws; `lists` of the
+    first runs; the `comparison` of the best with each other; and their `decision`.
 
     Attributes:
         plan: what the data is and how it was split.
-        headline: the metric that decides.
         test: what was to be found.
         history: what the models learnt from in the end: everything before the test.
-        runs: {model: evaluations on the test}, best first: one for each seed where training draws.
-        lists: {model: its lists}, those of the first run.
         training: {model: settings, trials and seconds} of the models that were trained here.
         left_out: {model: why it was not trained}.
         findings: of the audit, about what was given: a model that was trained on rows of the test,
             lists for few users, or with items that users had before.
-        ready: the models whose lists were given.
-        items: titles of items for the report.
+        audit: what is wrong with the split, the lists of the best model, or what models learnt from.
         notes: what else there is to say: (heading, sentence) each.
     """
 
     plan: BenchPlan
-    headline: str
     test: Interactions
     history: Interactions
-    runs: dict[str, list[Evaluation]] = field(default_factory=dict)
-    lists: dict[str, Lists] = field(default_factory=dict)
-    training: dict[str, Training] = field(default_factory=dict)
-    left_out: dict[str, str] = field(default_factory=dict)
-    findings: list[Finding] = field(default_factory=list)
-    ready: set[str] = field(default_factory=set)
-    items: Any = None
-    notes: list[Remark] = field(default_factory=list)
-
-    @property
-    def evaluations(self) -> dict[str, Evaluation]:
-        """{model: evaluation} on the test, best first; of several runs the first."""
-        return {name: runs[0] for name, runs in self.runs.items()}
-
-    @property
-    def best(self) -> str:
-        """The model with the best headline metric."""
-        return next(iter(self.runs))
-
-    @cached_property
-    def catalogue(self) -> list[Any]:
-        """The items that occur before the test."""
-        items: list[Any] = self.history.items.values[np.unique(self.history.codes)].tolist()
-        return items
-
-    def add(
-        self, name: str, source: Any, requests: Sequence[str], conventions: Conventions, **facts: Any
-    ) -> None:
-        """Evaluate a run: lists, or what ranks the catalogue, for the users of the test; `facts` of it."""
-        is_ready = isinstance(source, Lists)
-        if is_ready:
-            source = self._unseen(name, source)
-            self.ready.add(name)
-        with hush(TieWarning) as ties:
-            evaluation = evaluate(
-                source, self.test, requests, seen=self.history, train=self.history, conventions=conventions,
-                catalogue=self.catalogue if is_ready else None,
-            )  # fmt: skip
-        evaluation.run = {**run_facts(), **facts}
-        self.runs.setdefault(name, []).append(evaluation)
-        if name in self.lists:
-            return
-        lists = source
-        if not is_ready:
-            users = self.test.cases.values
-            known = users[source.user_rows.row_of(users) >= 0]  # the others are misses of the evaluation
-            began = time.perf_counter()
-            lists = recommend(source, _LIST_LENGTH, users=known, seen=self.history)
-            evaluation.run |= self._costs(name, source, time.perf_counter() - began, len(known))
-        self.lists[name] = lists
-        if name in self.training:
-            return
-        for words in words_on_missing_lists(evaluation):
-            self._find("users_without_list", name, words + ".", evaluation.counts["without_list"])
-        for _, text in ties:
-            self._find("tied_scores", name, text, evaluation.counts["tied"])
-
-    def _costs(self, name: str, source: Any, seconds: float, n_users: int) -> dict[str, float]:
-        """Return what a model costs to train, to keep and to ask, as far as it is known."""
-        n_bytes = sum(array.nbytes for array in arrays_of(source)[1].values())
-        found = {"milliseconds_per_user": 1e3 * seconds / max(n_users, 1)}
-        found |= {"model_bytes": n_bytes} if n_bytes else {}
-        return found | ({"training_seconds": self.training[name].seconds} if name in self.training else {})
-
-    def _unseen(self, name: str, lists: Lists) -> Lists:
-        """Return the lists as models rank here: without the items that users had before the test."""
-        shorter, n_had = without_history(lists, self.history)
-        if n_had:
-            words = f"{n_had:,} of {len(lists.codes):,} items were in training and were left out, as for all"
-            n_short = int(((lists.sizes >= _K) & (shorter.sizes < _K)).sum())
-            words += f"; {n_short:,} lists have fewer than {_K} without them" if n_short else ""
-            self._find("training_items_in_lists", name, words + ".", n_had)
-        return shorter
-
-    def _find(self, code: str, name: str, words: str, n: int) -> None:
-        """Note what is odd about lists that were given."""
-        todo = "Rank all items for all users of the test, without those that users had before."
-        self.findings.append(
-            Finding("warning", f"{name}: " + words, n, todo=todo, area="candidates", name=code)
-        )
-
-    def leave_out(self, name: str, why: str) -> None:
-        """State why a model was not trained or not to the end, and forget what there is of it."""
-        self.left_out[name] = why
-        for known in (self.training, self.runs, self.lists):
-            known.pop(name, None)
-
-    @cached_property
-    def comparison(self) -> Comparison:
-        """The best model against each other, on the headline and on secondary metrics."""
-        with notes_only():
-            return compare(self.runs, None, headline=self.headline)
-
-    @property
-    def cautions(self) -> tuple[Caution, ...]:
-        """Where the numbers may answer another question than the one that was meant."""
-        one, *others = self.evaluations.values()
-        return self.comparison.cautions if others else tuple(one.cautions)
-
-    @cached_property
-    def audit(self) -> Audit:
-        """What is wrong with the split, with the lists of the best model, or with what models learnt from."""
-        conventions = self.evaluations[self.best].conventions
-        found = audit(self.history, self.test, self.lists[self.best], conventions=conventions)
-        # Lists that were made here are the first places of all items, however few.
-        fitting = [one for one in found if self.best in self.ready or one.name != "sampled_candidates"]
-        return Audit([*self.findings, *fitting], [_LEAK, *found.checked], found.skipped, found.facts)
+    training: Mapping[str, Training]
+    left_out: Mapping[str, str]
+    findings: Sequence[Finding]
+    audit: Audit
+    notes: Sequence[Remark]
 
     @property
     def _results(self) -> Comparison | Evaluation:
-        return self.comparison if len(self.runs) > 1 else self.evaluations[self.best]
-
-    @cached_property
-    def _report_data(self) -> ReportData:
-        return gather_report_data(**self._report_inputs())
+        return self.comparison or self.first(self.best)
 
     def _report_inputs(self) -> dict[str, Any]:
-        """Also how it came about and what was not run, among the findings."""
-        odd = self.plan.odd
-        how = [Finding("warning" if one in odd else "info", one[1], name=one[0]) for one in self._remarks()]
-        return {
-            "results": self.comparison if len(self.runs) > 1 else self.runs,
-            "baseline": BASELINE,
-            "metric": self.headline,
-            "audit": [*self.audit, *how],
-            "lists": self.lists,
-            "truth": self.test,
-            "train": self.history,
-            "items": self.items,
-            "methods": self._methods_facts(),
-        }
-
-    @cached_property
-    def decision(self) -> Decision:
-        """What to ship, what it gains, what it costs and what would change it, as the report says it."""
-        return decide(self._report_data, len(self.cautions))
+        return {"results": self}
 
     def _decision_lines(self) -> list[str]:
         """Return the decision card as lines, the heading first."""
@@ -281,13 +154,12 @@ class Bench(Reported):
         return notebook_card(*self._decision_lines()) + super()._repr_html_()
 
     def _columns(self) -> Columns:
-        data, requests = self._report_data, self.evaluations[self.best].requests
-        columns: dict[str, list[Any]] = {"model": list(self.runs)}
-        for name in (str(r) for r in requests if r.k == _K or str(r) == self.headline):
-            columns[name] = [data.value(model, name) for model in self.runs]
+        columns: dict[str, list[Any]] = {"model": self.names}
+        for name in (m for m, r in self.requests.items() if r.k == _K or m == self.headline):
+            columns[name] = [self.value(model, name) for model in self.runs]
         if any(len(runs) > 1 for runs in self.runs.values()):
             columns["runs"] = list(map(len, self.runs.values()))
-        rows = [data.rows.get((model, self.best, self.headline)) for model in self.runs]
+        rows = [self.rows.get((model, self.best, self.headline)) for model in self.runs]
         columns[f"against {self.best}"] = [Against(row) if row else "" for row in rows]
         columns["seconds"] = [
             f"{self.training[model].seconds:.1f}" if model in self.training else "" for model in self.runs
@@ -297,33 +169,26 @@ class Bench(Reported):
     def _footnotes(self) -> list[object]:
         leaks = [f"Leak: {one.message}" for one in self.findings if one.severity == "error"]
         odd = [Caution.of(one.name, one.message) for one in self.findings if one.severity == "warning"]
-        remarks = [f"{heading}: " + sentence for heading, sentence in self._remarks()]
-        return [*leaks, *remarks, *odd, *self.cautions]
-
-    def _remarks(self) -> list[Remark]:
-        """Return how it came about, and what was not run."""
-        chosen = [f"{model}: {training}" for model, training in self.training.items() if training.trials]
-        settings = [("Settings", f"{'; '.join(chosen)}, by {self.headline} on validation.")] if chosen else []
-        left_out = [("Not run", f"{model}, as {why}") for model, why in self.left_out.items()]
-        return [*self.plan.explain(), *self.notes, *settings, *left_out]
+        remarks = [f"{heading}: " + sentence for heading, sentence in self.notes]
+        return [*leaks, *remarks, *odd, *self.cautions, *self.sampling]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the decision, every value, and how it came about, as values that JSON can hold."""
-        decision, data = self.decision, self._report_data
+        decision = self.decision
         return {
             "decision": {"heading": decision.heading, "says": decision.says, "price": list(decision.price)},
             "headline": self.headline,
-            "models": {model: {m: data.value(model, m) for m in data.metrics} for model in self.runs},
+            "models": {model: {m: self.value(model, m) for m in self.metrics} for model in self.runs},
             "runs": {model: [dict(run) for run in runs] for model, runs in self.runs.items()},
             "training": {
                 model: {"settings": dict(t.settings), "trials": t.trials, "seconds": t.seconds}
                 for model, t in self.training.items()
             },
-            "left_out": self.left_out,
+            "left_out": dict(self.left_out),
             "notes": [*map(str, self._footnotes())],
             "split": {"how": self.plan.how, **self.plan.parameters},
             "relevant_from": self.plan.ratings.relevant_from,
-            "comparison": self.comparison.to_dict() if len(self.evaluations) > 1 else None,
+            "comparison": None if self.comparison is None else self.comparison.to_dict(),
             "audit": self.audit.to_dict(),
         }
 
@@ -338,17 +203,7 @@ class Bench(Reported):
 
     def methods(self, **facts: Unpack[MethodsFacts]) -> Methods:
         """Return a methods paragraph for a paper, with BibTeX; it knows the split and the candidates."""
-        return super().methods(**{**self._methods_facts(), **facts})
-
-    def _methods_facts(self) -> dict[str, Any]:
-        """Return what the results do not know of how they were made, and the plan does."""
-        plan = self.plan
-        rows = {part: int(mask.sum()) for part, mask in plan.masks.items()}
-        parameters = {**plan.parameters, **({} if plan.seed is None else {"seed": plan.seed})}
-        return {
-            "split": {"how": plan.how, "parameters": parameters, "counts": {"rows": rows}},
-            "candidates": "but for the items that the user had before the test",
-        }
+        return super().methods(**{**self.facts, **facts})
 
 
 def bench(
@@ -432,23 +287,25 @@ def bench(
     drawn = [metric.name for metric in metric_set("bench") if metric.population == "relevant"]
     curves = [f"{name}@{k}" for name in drawn for k in _OTHER_CUTS]
     requests = tuple(dict.fromkeys((str(asked), *usual, *curves)))
-    result = Bench(plan, str(asked), plan.test, plan.history("train", "validation"), items=items)
-    conventions = Conventions().but(relevant_from=plan.ratings.relevant_from)
-    entries = _find_baselines(baselines, {} if models is None else models, result)
-    runs = {name: entry.runs(seed, seeds) for name, entry in entries.items()}
+    history, left_out, notes = plan.history("train", "validation"), dict[str, str](), list[Remark]()
+    entries = _find_baselines(baselines, {} if models is None else models, history, left_out)
+    seeds_of = {name: entry.runs(seed, seeds) for name, entry in entries.items()}
     n_trials = _count_trials(trials, entries, is_tuned=plan.held_out("validation") is not None)
     if minutes is not None:
-        timed = fit_into(minutes, entries, n_trials, result.history, {name: len(runs[name]) for name in runs})
+        fits = {name: len(of) for name, of in seeds_of.items()}
+        timed = fit_into(minutes, entries, n_trials, history, fits)
         n_trials = timed.trials
-        result.left_out |= timed.left_out
-        result.notes.append(("Time", timed.explain(minutes)))
-    work = _Work(result, requests, conventions, n_trials, runs, models or {}, seed, ids)
+        left_out |= timed.left_out
+        notes.append(("Time", timed.explain(minutes)))
+    work = _Work(
+        plan, plan.test, history, str(asked), requests, n_trials, seeds_of, models or {}, seed, ids, left_out
+    )  # fmt: skip
     work.run(progress or (lambda *_: None))
-    if not result.runs:
-        words = "; ".join(f"{name}, as {why}" for name, why in result.left_out.items())
+    if not work.runs:
+        words = "; ".join(f"{name}, as {why}" for name, why in left_out.items())
         raise InputError(f"there is no model to compare: {words}", hint="Name others, or fix that.")
-    result.runs = dict(gather_report_data(result.runs, metric=result.headline).models)  # best first
-    result.notes += _warnings(result, given=bool(models), has_split=test is not None or split is not None)
+    has_split = test is not None or split is not None
+    result = work.finish(read_item_names(items), notes, has_split=has_split)
     if output is not None:
         result.report(output)
     return result
@@ -456,26 +313,47 @@ def bench(
 
 @dataclass(frozen=True)
 class _Work:
-    """What is run, in this order: baselines with their trials and runs, then models that were handed over."""
+    """What is run, in this order: baselines with their trials and runs, then models that were handed over.
 
-    result: Bench
+    The last fields fill on the way; `finish` makes the study of them.
+    """
+
+    plan: BenchPlan
+    test: Interactions
+    history: Interactions
+    headline: str
     requests: Sequence[str]
-    conventions: Conventions
     trials: Mapping[str, int]
-    runs: Mapping[str, list[dict[str, int]]]
+    seeds: Mapping[str, list[dict[str, int]]]
     models: Mapping[str, Any]
     seed: int
     ids: IdKind
+    left_out: dict[str, str]
+    runs: dict[str, list[Evaluation]] = field(default_factory=dict)
+    lists: dict[str, Lists] = field(default_factory=dict)
+    training: dict[str, Training] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+    ready: set[str] = field(default_factory=set)
+
+    @cached_property
+    def conventions(self) -> Conventions:
+        """The default ones, with the border of relevance that the plan found."""
+        return Conventions().but(relevant_from=self.plan.ratings.relevant_from)
+
+    @cached_property
+    def catalogue(self) -> list[Any]:
+        """The items that occur before the test."""
+        return _items_of(self.history)
 
     @cached_property
     def tuning(self) -> tuple[Interactions, Interactions | None]:
         """What is learnt from while settings are chosen, and what chooses them."""
-        return self.result.plan.history("train"), self.result.plan.held_out("validation")
+        return self.plan.history("train"), self.plan.held_out("validation")
 
     def run(self, progress: Progress) -> None:
-        """Add every model to the result; an interrupt ends it and keeps what is done."""
-        result, done = self.result, 0
-        steps = {name: n + len(self.runs[name]) for name, n in self.trials.items()}
+        """Evaluate every model; an interrupt ends it and keeps what is done."""
+        done = 0
+        steps = {name: n + len(self.seeds[name]) for name, n in self.trials.items()}
         steps |= dict.fromkeys(self.models, 1)
         total, names = sum(steps.values()), list(steps)
         for name in names:
@@ -484,21 +362,82 @@ class _Work:
             try:
                 self._read(name) if name in self.models else self._train(name, step)
             except (MissingExtraError, MemoryError) as error:
-                result.leave_out(name, str(error) or "the memory does not suffice.")
+                self._leave_out(name, str(error) or "the memory does not suffice.")
             except KeyboardInterrupt:
-                if not result.runs:
+                if not self.runs:
                     raise
                 for other in names[names.index(name) :]:
-                    result.leave_out(other, STOPPED)
+                    self._leave_out(other, STOPPED)
                 break
             except RecsysError as error:
                 error.message = f"{name}: " + error.message
                 raise
             else:
-                value = result.runs[name][0][result.headline]
-                step(steps[name], f"{name}: {result.headline} {value:.4f}")
+                value = self.runs[name][0][self.headline]
+                step(steps[name], f"{name}: {self.headline} {value:.4f}")
             done += steps[name]
         progress(total, total, "comparing")
+
+    def finish(self, items: ItemNames, notes: Sequence[Remark], *, has_split: bool) -> Bench:
+        """Return the study of what was run, compared and audited."""
+        plan, compared = self.plan, None
+        study = make_study(self.runs, baseline=BASELINE, metric=self.headline)  # best first
+        if len(self.runs) > 1:
+            with notes_only():
+                compared = compare(study.runs, None, headline=self.headline)
+        found = self._audit(study.best)
+        notes = [*plan.explain(), *notes, *self._warn(study, has_split=has_split), *self._explain()]
+        how = [Finding("warning" if one in plan.odd else "info", one[1], name=one[0]) for one in notes]
+        rows = {part: int(mask.sum()) for part, mask in plan.masks.items()}
+        parameters = {**plan.parameters, **({} if plan.seed is None else {"seed": plan.seed})}
+        return Bench(
+            runs=study.runs,
+            baseline=study.baseline,
+            headline=self.headline,
+            compared=compared,
+            lists=self.lists,
+            test=self.test,
+            history=self.history,
+            items=items,
+            audited=findings_of([*found, *how]),
+            facts={
+                "split": {"how": plan.how, "parameters": parameters, "counts": {"rows": rows}},
+                "candidates": "but for the items that the user had before the test",
+            },
+            plan=plan,
+            training=self.training,
+            left_out=self.left_out,
+            findings=self.findings,
+            audit=found,
+            notes=notes,
+        )
+
+    def _audit(self, best: str) -> Audit:
+        """Return what is wrong with the split, the lists of the best, or what models learnt from."""
+        found = audit(self.history, self.test, self.lists[best], conventions=self.runs[best][0].conventions)
+        # Lists that were made here are the first places of all items, however few.
+        fitting = [one for one in found if best in self.ready or one.name != "sampled_candidates"]
+        return Audit([*self.findings, *fitting], [_LEAK, *found.checked], found.skipped, found.facts)
+
+    def _explain(self) -> list[Remark]:
+        """Return the settings that were chosen, and what was not run."""
+        chosen = [f"{model}: {training}" for model, training in self.training.items() if training.trials]
+        settings = [("Settings", f"{'; '.join(chosen)}, by {self.headline} on validation.")] if chosen else []
+        return [*settings, *(("Not run", f"{model}, as {why}") for model, why in self.left_out.items())]
+
+    def _warn(self, study: Study, *, has_split: bool) -> Iterator[Remark]:
+        """Yield what weakens the result: few users, and models that may know the test."""
+        n_users = study.first(study.best).n_cases.get(self.headline, _FEWEST_USERS)
+        if n_users < _FEWEST_USERS:
+            words = plural(n_users, "user")
+            sentence = f"{words} with something relevant in the test, too few to tell models apart."
+            yield "Few users", sentence
+        if self.models and not has_split:
+            sentence = (
+                "they must not have learnt from the test: --split-to FOLDER writes the parts to train on, "
+                "--split FOLDER evaluates on them."
+            )
+            yield "Models that were given", sentence
 
     @staticmethod
     def _step(progress: Progress, done: int, total: int, at: int, what: str) -> None:
@@ -507,29 +446,89 @@ class _Work:
     def _train(self, name: str, step: Callable[[int, str], None]) -> None:
         """Add a fitted baseline for each seed; its settings are those that do best on validation."""
         began, settings, seconds = time.perf_counter(), {}, 0.0
-        result, entry, n_trials = self.result, TRAINABLE.find(name), self.trials[name]
-        before, validation = self.tuning if n_trials else (result.history, None)
+        entry, n_trials = TRAINABLE.find(name), self.trials[name]
+        before, validation = self.tuning if n_trials else (self.history, None)
         if validation is not None:
             tuned = tune(
-                name, before, validation, metric=result.headline, trials=n_trials,
+                name, before, validation, metric=self.headline, trials=n_trials,
                 seed=self.seed, conventions=self.conventions, progress=lambda at, _: step(at, name),
             )  # fmt: skip
             settings = dict(tuned.settings)
-        for at, facts in enumerate(self.runs[name], start=n_trials):
+        for at, facts in enumerate(self.seeds[name], start=n_trials):
             step(at, name)
-            source = entry.fit(result.history, **facts, **settings)
+            source = entry.fit(self.history, **facts, **settings)
             seconds += time.perf_counter() - began
-            result.training[name] = Training(settings, n_trials, seconds)
-            result.add(name, source, self.requests, self.conventions, **facts)
+            self.training[name] = Training(settings, n_trials, seconds)
+            self._add(name, source, **facts)
             began = time.perf_counter()
 
     def _read(self, name: str) -> None:
         """Add a model that was handed over."""
         given = self.models[name]
         source = load_ranking(given, ids=self.ids if isinstance(given, str | os.PathLike) else None)
-        source = with_ids_of(self.result.history, source)
-        self.result.add(name, source, self.requests, self.conventions)
-        self.result.findings += _find_leak(name, source, self.result)
+        source = with_ids_of(self.history, source)
+        self._add(name, source)
+        self.findings.extend(_find_leak(name, source, self.plan, self.history))
+
+    def _add(self, name: str, source: Any, **facts: Any) -> None:
+        """Evaluate a run: lists, or what ranks the catalogue, for the users of the test; `facts` of it."""
+        is_ready = isinstance(source, Lists)
+        if is_ready:
+            source = self._unseen(name, source)
+            self.ready.add(name)
+        with hush(TieWarning) as ties:
+            evaluation = evaluate(
+                source, self.test, self.requests, seen=self.history, train=self.history,
+                conventions=self.conventions, catalogue=self.catalogue if is_ready else None,
+            )  # fmt: skip
+        evaluation.run = {**run_facts(), **facts}
+        self.runs.setdefault(name, []).append(evaluation)
+        if name in self.lists:
+            return
+        lists = source
+        if not is_ready:
+            users = self.test.cases.values
+            known = users[source.user_rows.row_of(users) >= 0]  # the others are misses of the evaluation
+            began = time.perf_counter()
+            lists = recommend(source, _LIST_LENGTH, users=known, seen=self.history)
+            evaluation.run |= self._costs(name, source, time.perf_counter() - began, len(known))
+        self.lists[name] = lists
+        if name in self.training:
+            return
+        for words in words_on_missing_lists(evaluation):
+            self._find("users_without_list", name, words + ".", evaluation.counts["without_list"])
+        for _, text in ties:
+            self._find("tied_scores", name, text, evaluation.counts["tied"])
+
+    def _costs(self, name: str, source: Any, seconds: float, n_users: int) -> dict[str, float]:
+        """Return what a model costs to train, to keep and to ask, as far as it is known."""
+        n_bytes = sum(array.nbytes for array in arrays_of(source)[1].values())
+        found = {"milliseconds_per_user": 1e3 * seconds / max(n_users, 1)}
+        found |= {"model_bytes": n_bytes} if n_bytes else {}
+        return found | ({"training_seconds": self.training[name].seconds} if name in self.training else {})
+
+    def _unseen(self, name: str, lists: Lists) -> Lists:
+        """Return the lists as models rank here: without the items that users had before the test."""
+        shorter, n_had = without_history(lists, self.history)
+        if n_had:
+            words = f"{n_had:,} of {len(lists.codes):,} items were in training and were left out, as for all"
+            n_short = int(((lists.sizes >= _K) & (shorter.sizes < _K)).sum())
+            words += f"; {n_short:,} lists have fewer than {_K} without them" if n_short else ""
+            self._find("training_items_in_lists", name, words + ".", n_had)
+        return shorter
+
+    def _find(self, code: str, name: str, words: str, n: int) -> None:
+        """Note what is odd about lists that were given."""
+        todo = "Rank all items for all users of the test, without those that users had before."
+        self.findings.append(
+            Finding("warning", f"{name}: " + words, n, todo=todo, area="candidates", name=code)
+        )
+
+    def _leave_out(self, name: str, why: str) -> None:
+        """State why a model was not trained or not to the end, and forget what there is of it."""
+        self.left_out[name] = why
+        for known in (self.training, self.runs, self.lists):
+            known.pop(name, None)
 
 
 def _count_trials(
@@ -581,12 +580,11 @@ def _read_plan(data: Any, test: Any, split: Any, ids: IdKind, **options: Any) ->
     return plan_of_parts(parts, **options)
 
 
-def _find_leak(name: str, model: Any, result: Bench) -> list[Finding]:
+def _find_leak(name: str, model: Any, plan: BenchPlan, history: Interactions) -> list[Finding]:
     """Return a finding if a model from a file was trained on rows of the test, as far as the file tells."""
     about = getattr(model, "about", {}).get("data")
     data = about if isinstance(about, Mapping) else {}
-    n_learnt, pairs, plan = data.get("interactions"), data.get("pairs"), result.plan
-    n_before = len(result.history.codes)
+    n_learnt, pairs, n_before = data.get("interactions"), data.get("pairs"), len(history.codes)
     learnt = None
     if isinstance(n_learnt, int):
         users, codes = plan.table.ids("user")
@@ -607,9 +605,12 @@ def _find_leak(name: str, model: Any, result: Bench) -> list[Finding]:
 
 
 def _find_baselines(
-    baselines: Sequence[str] | None, models: Mapping[str, Any], result: Bench
+    baselines: Sequence[str] | None,
+    models: Mapping[str, Any],
+    history: Interactions,
+    left_out: dict[str, str],
 ) -> dict[str, Trainable]:
-    """Return the baselines to run, popularity among them, and why not the others.
+    """Return the baselines to run, popularity among them, and put why not into `left_out` for the others.
 
     A model called so is an error.
     """
@@ -623,21 +624,21 @@ def _find_baselines(
             raise InputError(f"a model is called {name!r}.", hint="Name models by text: {name: model}.")
         if name in names:
             raise InputError(f"a model is called {name!r}, as a baseline is.", hint="Give it another name.")
-    reasons = {name: _why_not(TRAINABLE.find(name), result) for name in names}
-    result.left_out = {name: why for name, why in reasons.items() if why is not None}
-    return {name: TRAINABLE.find(name) for name in reasons if name not in result.left_out}
+    reasons = {name: _why_not(TRAINABLE.find(name), history) for name in names}
+    left_out |= {name: why for name, why in reasons.items() if why is not None}
+    return {name: TRAINABLE.find(name) for name in names if name not in left_out}
 
 
-def _why_not(entry: Trainable, result: Bench) -> str | None:
+def _why_not(entry: Trainable, history: Interactions) -> str | None:
     """Return why a baseline cannot be trained here; None if it can."""
-    if entry.needs_times and result.history.times is None:
+    if entry.needs_times and history.times is None:
         return "there are no times."
     if entry.extra is not None and not entry.installed:
         return str(MissingExtraError(entry.extra, entry.extra, "it"))
     free = free_memory()
     if entry.memory is None or free is None:
         return None
-    n_items = len(result.catalogue)
+    n_items = len(_items_of(history))
     needed = entry.memory(n_items)
     if needed <= free / 2:
         return None
@@ -647,18 +648,7 @@ def _why_not(entry: Trainable, result: Bench) -> str | None:
     )
 
 
-def _warnings(result: Bench, *, given: bool, has_split: bool) -> list[Remark]:
-    """Return what weakens the result: few users, and models that may know the test."""
-    remarks = []
-    n_users = result.evaluations[result.best].n_cases.get(result.headline, _FEWEST_USERS)
-    if n_users < _FEWEST_USERS:
-        words = plural(n_users, "user")
-        sentence = f"{words} with something relevant in the test, too few to tell models apart."
-        remarks.append(("Few users", sentence))
-    if given and not has_split:
-        sentence = (
-            "they must not have learnt from the test: --split-to FOLDER writes the parts to train on, "
-            "--split FOLDER evaluates on them."
-        )
-        remarks.append(("Models that were given", sentence))
-    return remarks
+def _items_of(history: Interactions) -> list[Any]:
+    """Return the items that occur."""
+    items: list[Any] = history.items.values[np.unique(history.codes)].tolist()
+    return items

@@ -17,7 +17,7 @@ from recsys.evaluation.results import Evaluation
 from recsys.metrics.registry import Request
 from recsys.records.arrays import cached_property
 from recsys.report import section_numbers
-from recsys.report.report_data import ReportData, gather_report_data
+from recsys.report.study import Study, make_study
 from recsys.stats.comparison_table import Row
 
 
@@ -29,8 +29,8 @@ class EvaluationPictures:
         self._module = import_module(f"recsys.report.{renderer}")  # charts or figures
 
     @cached_property
-    def _data(self) -> ReportData:
-        return gather_report_data(self._results)
+    def _data(self) -> Study:
+        return make_study(self._results)
 
     def _draw(self, name: str, *values: Any, **options: Any) -> Any:
         """Return a picture with the colours that each model has in all pictures of these results."""
@@ -46,19 +46,16 @@ class EvaluationPictures:
         """
         if metrics is None:
             bounds = {m: self._data.requests[m].metric.bounds for m in self._data.metrics}
-            keys = [m for m, ends in bounds.items() if ends == (0.0, 1.0)] or [self._data.metric]
+            keys = [m for m, ends in bounds.items() if ends == (0.0, 1.0)] or [self._data.headline]
         else:
             keys = [self._key(m) for m in ([metrics] if isinstance(metrics, str) else metrics)]
-        values = {
-            n: {m: section_numbers.value_with_interval(self._data, n, m) for m in keys}
-            for n in self._data.names
-        }
+        values = {n: {m: self._data.intervals[n, m] for m in keys} for n in self._data.names}
         return self._draw("bars", values, **style)
 
     def curve(self, metric: str | None = None, **style: Any) -> Any:
         """Return a metric against the cut-off; the results must hold the metric at several cut-offs."""
         curves = self._curves()
-        family = (self._data.metric if metric is None else metric).rsplit("@", 1)[0]
+        family = (self._data.headline if metric is None else metric).rsplit("@", 1)[0]
         if metric is None and family not in curves:
             family = next(iter(curves))
         check_choice("curve", family, curves)
@@ -109,7 +106,7 @@ class EvaluationPictures:
 
     def _key(self, metric: str | None) -> str:
         if metric is None:
-            return self._data.metric
+            return self._data.headline
         name = str(Request.parse(metric))
         if name not in self._data.metrics:
             raise UnknownNameError("metric of this result", metric, self._data.metrics)

@@ -14,27 +14,27 @@ import numpy as np
 
 from recsys.records.arrays import Array, Float, Ids, Int, Interactions, Lists, count_entries
 from recsys.report import style
-from recsys.report.report_data import ReportData
+from recsys.report.study import Study
 
 MOST_USERS = 300
 _MAX_SHOWN, _MAX_HISTORY, _MAX_RELEVANT, _MAX_LETTERS = 10, 12, 20, 70
 
 
-def choose_users(data: ReportData) -> dict[int, list[str]]:
+def choose_users(study: Study) -> dict[int, list[str]]:
     """Return {row of the aligned table: reasons}.
 
     The rows are the worst, best and random users, and the largest wins and losses.
     """
-    values = data.aligned.tables[data.best][data.metric]
-    sign = data.sign(data.metric)
-    n_relevant = _relevant_counts(data)
+    values = study.aligned.tables[study.best][study.headline]
+    sign = study.sign(study.headline)
+    n_relevant = _relevant_counts(study)
     rows_by_reason: dict[str, Int] = {}
-    n_per_reason = MOST_USERS // (5 if data.rival is not None else 3)
+    n_per_reason = MOST_USERS // (5 if study.rival is not None else 3)
     # Among equals, users with more to find come first: failing them says more.
     rows_by_reason["worst"] = _lowest(sign * values, -n_relevant, n_per_reason)
     rows_by_reason["best"] = _lowest(-sign * values, -n_relevant, n_per_reason)
-    if data.rival is not None:
-        gap = sign * data.aligned.differences(data.best, data.rival, data.metric)
+    if study.rival is not None:
+        gap = sign * study.aligned.differences(study.best, study.rival, study.headline)
         rows_by_reason["lost most"] = _lowest(np.where(gap < 0, gap, np.nan), -n_relevant, n_per_reason)
         rows_by_reason["won most"] = _lowest(np.where(gap > 0, -gap, np.nan), -n_relevant, n_per_reason)
     with_value = np.flatnonzero(~np.isnan(values))
@@ -47,60 +47,62 @@ def choose_users(data: ReportData) -> dict[int, list[str]]:
     return dict(list(reasons_by_row.items())[:MOST_USERS])
 
 
-def inspector_users(data: ReportData) -> dict[str, Any]:
+def inspector_users(study: Study) -> dict[str, Any]:
     """Return what the user inspector shows.
 
     It shows users with their values, history, relevant items and lists per model.
     """
     numbers: defaultdict[Any, int] = defaultdict(count().__next__)  # items, in the order of their first use
-    ids, aligned = data.aligned.ids, data.aligned
-    grades = None if data.truth is None else data.truth.grades
+    ids, aligned = study.aligned.ids, study.aligned
+    grades = None if study.truth is None else study.truth.grades
     users = []
-    for row, reasons in choose_users(data).items():
+    for row, reasons in choose_users(study).items():
         case = ids[row]
-        values = [float(aligned.tables[n][data.metric][row]) for n in data.names]
+        values = [float(aligned.tables[n][study.headline][row]) for n in study.names]
         user: dict[str, Any] = {
             "id": short(str(case)),
             "why": reasons,
             "values": [None if np.isnan(v) else round(v, 4) for v in values],
         }
-        if data.truth is not None:
-            relevant, n_relevant = _items_of(data.truth, case, _MAX_RELEVANT, grades)
+        if study.truth is not None:
+            relevant, n_relevant = _items_of(study.truth, case, _MAX_RELEVANT, grades)
             user |= {"wanted": [numbers[i] for i in relevant], "n_wanted": n_relevant}
-        if data.train is not None:
-            history, n_history = _items_of(data.train, data.users[row], _MAX_HISTORY, data.moments)
+        if study.history is not None:
+            history, n_history = _items_of(study.history, study.users[row], _MAX_HISTORY, study.moments)
             user |= {"had": [numbers[i] for i in history], "n_had": n_history}
-        if data.lists:
-            shown = {n: _items_of(lists, case, _MAX_SHOWN)[0] for n, lists in data.lists.items()}
-            user["lists"] = [[numbers[i] for i in shown[n]] if n in shown else None for n in data.names]
+        if study.lists:
+            shown = {n: _items_of(lists, case, _MAX_SHOWN)[0] for n, lists in study.lists.items()}
+            user["lists"] = [[numbers[i] for i in shown[n]] if n in shown else None for n in study.names]
         users.append(user)
     # [title, id] of each item; the id is left out where it is the title.
-    names = ((short(data.items.title(item)), short(str(item))) for item in numbers)
+    names = ((short(study.items.title(item)), short(str(item))) for item in numbers)
     items = [[title] if title == name else [title, name] for title, name in names]
-    return {"users": users, "items": items, "models": [short(n) for n in data.names]}
+    return {"users": users, "items": items, "models": [short(n) for n in study.names]}
 
 
-def failures(data: ReportData, n: int = 12) -> list[dict[str, Any]]:
+def failures(study: Study, n: int = 12) -> list[dict[str, Any]]:
     """Return the users the best model serves worst; with a rival, those it loses most on."""
-    values = data.aligned.tables[data.best][data.metric]
-    sign = data.sign(data.metric)
-    n_relevant = _relevant_counts(data)
-    grades = None if data.truth is None else data.truth.grades
-    base = data.rival
-    score = sign * values if base is None else sign * data.aligned.differences(data.best, base, data.metric)
+    values = study.aligned.tables[study.best][study.headline]
+    sign = study.sign(study.headline)
+    n_relevant = _relevant_counts(study)
+    grades = None if study.truth is None else study.truth.grades
+    base = study.rival
+    score = (
+        sign * values if base is None else sign * study.aligned.differences(study.best, base, study.headline)
+    )
     rows = []
     for row in _lowest(np.where(score < 0, score, np.nan) if base else score, -n_relevant, n).tolist():
-        case = data.aligned.ids[row]
-        relevant, n_all_relevant = _items_of(data.truth, case, 3, grades)
-        shown, _ = _items_of(data.lists.get(data.best), case, 3)
+        case = study.aligned.ids[row]
+        relevant, n_all_relevant = _items_of(study.truth, case, 3, grades)
+        shown, _ = _items_of(study.lists.get(study.best), case, 3)
         rows.append({
             "user": str(case),
             "value": float(values[row]),
-            "base": float(data.aligned.tables[base][data.metric][row]) if base else None,
+            "base": float(study.aligned.tables[base][study.headline][row]) if base else None,
             "n_wanted": n_all_relevant,
-            "n_had": _items_of(data.train, data.users[row], 0)[1],
-            "wanted": [data.items.title(i) for i in relevant],
-            "shown": [data.items.title(i) for i in shown],
+            "n_had": _items_of(study.history, study.users[row], 0)[1],
+            "wanted": [study.items.title(i) for i in relevant],
+            "shown": [study.items.title(i) for i in shown],
         })  # fmt: skip
     return rows
 
@@ -116,11 +118,11 @@ def _lowest(score: Float, then: Array, n: int) -> Int:
     return order[~np.isnan(score[order])][:n]
 
 
-def _relevant_counts(data: ReportData) -> Int:
+def _relevant_counts(study: Study) -> Int:
     """Return the number of relevant items of each case, 0 where the truth is not given."""
-    if data.truth is None:
-        return np.zeros(len(data.aligned.ids), dtype=np.int64)
-    return count_entries(data.truth, Ids(data.aligned.ids))
+    if study.truth is None:
+        return np.zeros(len(study.aligned.ids), dtype=np.int64)
+    return count_entries(study.truth, Ids(study.aligned.ids))
 
 
 def _items_of(

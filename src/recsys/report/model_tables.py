@@ -16,17 +16,14 @@ from recsys.records.arrays import PValue
 from recsys.records.facts import Verdict
 from recsys.report.decision import correction_words, effect_name
 from recsys.report.html_tables import Cell, Forest, HtmlTable, cell, table_of_rows
-from recsys.report.report_data import ReportData
 from recsys.report.section_numbers import (
     GroupRow,
     Triple,
     ahead_in_group,
-    all_strata,
-    group_rows,
     lifts_or_differences,
     main_metrics,
-    value_with_interval,
 )
+from recsys.report.study import Study
 from recsys.stats.comparison_table import ComparisonTable, Row, number_columns, shown_verdict
 from recsys.stats.sign_flips import SignFlips
 
@@ -38,9 +35,9 @@ _FILE_COLUMNS = (
 _SIGNS = {"better": "▲", "worse": "▼", "higher": "▲", "lower": "▼"}
 
 
-def verdict_shown(data: ReportData, row: Row) -> Verdict:
+def verdict_shown(study: Study, row: Row) -> Verdict:
     """Return the verdict of a row; a metric of what is shown is higher or lower, not better or worse."""
-    return shown_verdict(row, is_beyond_accuracy=data.is_beyond_accuracy(row.metric))
+    return shown_verdict(row, is_beyond_accuracy=study.is_beyond_accuracy(row.metric))
 
 
 def _mark(verdict: Verdict) -> str:
@@ -61,47 +58,47 @@ def _p_cell(p: float) -> Cell:
     return Cell("" if math.isnan(p) else f"{PValue(p):.2g}", p)
 
 
-def ranking(data: ReportData) -> HtmlTable:
+def ranking(study: Study) -> HtmlTable:
     """Return the models on the headline metric, best first, each against the reference."""
-    metric, base = data.metric, data.reference
-    values = {n: value_with_interval(data, n, metric) for n in data.names}
-    tied = data.ties_with_best
-    rows = {n: data.rows[n, base, metric] for n in data.names if base and (n, base, metric) in data.rows}
+    metric, base = study.headline, study.reference
+    values = {n: study.intervals[n, metric] for n in study.names}
+    tied = study.ties_with_best
+    rows = {n: study.rows[n, base, metric] for n in study.names if base and (n, base, metric) in study.rows}
     lifts, unit = lifts_or_differences(rows) if rows else ({}, "")
     ends = [v for triple in lifts.values() for v in triple if math.isfinite(v)] + [0.0]
     low, high = min(ends), max(ends)
     lines = []
-    for name in data.names:
-        line = [_name_cell(data, name, tied), _value_cell(values[name], values)]
+    for name in study.names:
+        line = [_name_cell(study, name, tied), _value_cell(values[name], values)]
         row = rows.get(name)
         if rows and row is None:
             line += [Cell("", math.nan)] * 4
         elif row is not None:
-            line += _comparison_cells(row, verdict_shown(data, row), lifts[name], unit, (low, high))
+            line += _comparison_cells(row, verdict_shown(study, row), lifts[name], unit, (low, high))
         lines.append(line)
     heads = ["model", metric]
     if rows:
         lift = f"{'lift over' if unit else 'difference from'} {base}"
-        heads += [lift, "adjusted p", effect_name(data), "won / tied / lost"]
-    columns: dict[str, list[Any]] = {"model": data.names}
-    columns |= {h: [values[n][i] for n in data.names] for i, h in enumerate((metric, "low", "high"))}
+        heads += [lift, "adjusted p", effect_name(study), "won / tied / lost"]
+    columns: dict[str, list[Any]] = {"model": study.names}
+    columns |= {h: [values[n][i] for n in study.names] for i, h in enumerate((metric, "low", "high"))}
     if rows:
         columns |= {
-            "verdict": [verdict_shown(data, rows[n]).word if n in rows else "" for n in data.names],
-            "lift": [rows[n].relative if n in rows else None for n in data.names],
-            "adjusted p": [rows[n].adjusted_p if n in rows else None for n in data.names],
+            "verdict": [verdict_shown(study, rows[n]).word if n in rows else "" for n in study.names],
+            "lift": [rows[n].relative if n in rows else None for n in study.names],
+            "adjusted p": [rows[n].adjusted_p if n in rows else None for n in study.names],
         }
     title = f"The models on {metric}" + (f", against {base}" if rows else "")
     numeric = [False, *(True for _ in heads[1:])]
     return HtmlTable("ranking", title, heads, lines, numeric, columns, {"adjusted p": "p"})
 
 
-def _name_cell(data: ReportData, name: str, tied: Sequence[str]) -> Cell:
-    notes = ["baseline"] if name == data.baseline else []
+def _name_cell(study: Study, name: str, tied: Sequence[str]) -> Cell:
+    notes = ["baseline"] if name == study.baseline else []
     if name in tied:
         notes.append("ties with the best")
     return Cell(
-        name, None, "\n".join(notes), "first" if name == data.best else "tied" if name in tied else ""
+        name, None, "\n".join(notes), "first" if name == study.best else "tied" if name in tied else ""
     )
 
 
@@ -142,73 +139,73 @@ def _comparison_cells(
     return [*cells, cell(_effect(row), ".2f"), won]
 
 
-def overview(data: ReportData) -> tuple[HtmlTable, list[HtmlTable]]:
+def overview(study: Study) -> tuple[HtmlTable, list[HtmlTable]]:
     """Return the main metrics, one row per model; and every metric, one row per model and metric.
 
     The best value of a metric of accuracy is marked, and on the headline what no test separates from it;
     metrics of what is shown are listed apart, without a mark.
     """
-    metrics = main_metrics(data)[:_MOST_COLUMNS]
-    values = {m: {n: value_with_interval(data, n, m) for n in data.names} for m in data.metrics}
-    rows = [[Cell(model, None, "", "first" if model == data.best else "")] for model in data.names]
+    metrics = main_metrics(study)[:_MOST_COLUMNS]
+    values = {m: {n: study.intervals[n, m] for n in study.names} for m in study.metrics}
+    rows = [[Cell(model, None, "", "first" if model == study.best else "")] for model in study.names]
     for m in metrics:
-        beyond = data.is_beyond_accuracy(m)
-        tied = data.ties_with_best if m == data.metric and not beyond else []
-        best = "" if beyond or len({v[0] for v in values[m].values()}) < 2 else data.ranked(m)[0]
-        is_first_beyond = beyond and m == next(b for b in metrics if data.is_beyond_accuracy(b))
-        for name, line in zip(data.names, rows, strict=True):
+        beyond = study.is_beyond_accuracy(m)
+        tied = study.ties_with_best if m == study.headline and not beyond else []
+        best = "" if beyond or len({v[0] for v in values[m].values()}) < 2 else study.ranked(m)[0]
+        is_first_beyond = beyond and m == next(b for b in metrics if study.is_beyond_accuracy(b))
+        for name, line in zip(study.names, rows, strict=True):
             made = _value_cell(values[m][name], values[m])
             is_best, is_tied = name == best, bool(best) and name != best and name in tied
             word = "best" if is_best else "ties with the best" if is_tied else ""
             tone = f"{'best' if is_best else 'tied' if is_tied else ''} {'apart' if is_first_beyond else ''}"
             small = "\n".join(filter(None, [made.small, "≈ ties" if is_tied else ""]))
             line.append(replace(made, small=small, tone=tone.strip(), spoken=word, quiet=beyond))
-    columns: dict[str, list[Any]] = {"model": data.names}
+    columns: dict[str, list[Any]] = {"model": study.names}
     for m in metrics:
-        columns[m], low, high = ([values[m][n][i] for n in data.names] for i in range(3))
+        columns[m], low, high = ([values[m][n][i] for n in study.names] for i in range(3))
         if any(map(math.isfinite, low)):
             columns |= {f"{m} low": low, f"{m} high": high}
     numeric = [False, *(True for _ in metrics)]
     summary = HtmlTable("summary", "Models and metrics", ["model", *metrics], rows, numeric, columns)
     heads = ("model", "metric", "value", "low", "high", "users")
     lines = [
-        (model, m, *values[m][model], data.first(model).n_cases.get(m))
-        for m in data.metrics
-        for model in data.ranked(m)
+        (model, m, *values[m][model], study.first(model).n_cases.get(m))
+        for m in study.metrics
+        for model in study.ranked(m)
     ]
     return summary, [table_of_rows("values", "Every value, one line each", heads, lines)]
 
 
-def comparisons(data: ReportData) -> list[HtmlTable]:
+def comparisons(study: Study) -> list[HtmlTable]:
     """Return every metric against the reference; and the best against each other on the headline."""
-    made = data.comparison
+    made = study.comparison
     if made is None:
         return []
-    rows = _against(data, data.reference, list(dict.fromkeys(row.metric for row in made)))
-    best = _against(data, data.best, [data.metric]) if data.reference != data.best else ()
-    titles = {"comparison": "Every comparison in full", "best": f"The best, {data.best}, against each other"}
+    rows = _against(study, study.reference, list(dict.fromkeys(row.metric for row in made)))
+    best = _against(study, study.best, [study.headline]) if study.reference != study.best else ()
+    titles = {"comparison": "Every comparison in full", "best": f"The best, {study.best}, against each other"}
     return [
-        _comparison_table(data, name, titles[name], replace(made.table, rows=tuple(own)))
+        _comparison_table(study, name, titles[name], replace(made.table, rows=tuple(own)))
         for name, own in (("comparison", rows), ("best", best))
         if own
     ]
 
 
-def _against(data: ReportData, base: str | None, metrics: Sequence[str]) -> list[Row]:
+def _against(study: Study, base: str | None, metrics: Sequence[str]) -> list[Row]:
     """Return the rows of all models against one, metric by metric."""
-    pairs = ((n, base or "", m) for m in metrics for n in data.ranked(m))
-    return [data.rows[key] for key in pairs if key in data.rows]
+    pairs = ((n, base or "", m) for m in metrics for n in study.ranked(m))
+    return [study.rows[key] for key in pairs if key in study.rows]
 
 
-def _comparison_table(data: ReportData, name: str, title: str, table: ComparisonTable) -> HtmlTable:
+def _comparison_table(study: Study, name: str, title: str, table: ComparisonTable) -> HtmlTable:
     """Few columns to read; the files hold numbers in columns of their own, named as compare names them."""
     numbers = number_columns(table)
     columns = {heading: numbers[heading] for heading in _FILE_COLUMNS}
-    heads = ["metric", "model", "against", "difference", "lift", "adjusted p", effect_name(data)]
+    heads = ["metric", "model", "against", "difference", "lift", "adjusted p", effect_name(study)]
     heads += ["won / tied / lost", "verdict"]
     lines = []
     for r in table.rows:
-        verdict, gap, lift = verdict_shown(data, r), r.interval, r.relative_interval
+        verdict, gap, lift = verdict_shown(study, r), r.interval, r.relative_interval
         has_lift = math.isfinite(r.relative)
         lines.append([
             Cell(r.metric, None, r.family),
@@ -227,7 +224,7 @@ def _comparison_table(data: ReportData, name: str, title: str, table: Comparison
     return HtmlTable(name, title, heads, lines, [h in heads[3:8] for h in heads], columns, formats)
 
 
-def selection(data: ReportData) -> dict[str, Any]:
+def selection(study: Study) -> dict[str, Any]:
     """Return what the page's script shows for every choice.
 
     That is values, comparisons with the reference, and groups.
@@ -235,44 +232,44 @@ def selection(data: ReportData) -> dict[str, Any]:
     A comparison is [lift, low, high, difference, low, high, adjusted p, effect, won, tied, lost, verdict],
     rounded as it is shown, lifts in percent. `tied` are those that no test separates from the best.
     """
-    names, base, words = data.names, data.reference, ["better", "worse"]
+    names, base, words = study.names, study.reference, ["better", "worse"]
     metrics = []
-    for m in data.metrics:
-        request = data.requests[m]
-        found = [data.rows.get((model, base or "", m)) for model in names]
-        rows = [row and _numbers(row, verdict_shown(data, row).word, words) for row in found]
+    for m in study.metrics:
+        request = study.requests[m]
+        found = [study.rows.get((model, base or "", m)) for model in names]
+        rows = [row and _numbers(row, verdict_shown(study, row).word, words) for row in found]
         metrics.append({
             "name": m, "family": request.family, "k": request.k,
-            "beyond": data.is_beyond_accuracy(m),
-            "order": [names.index(n) for n in data.ranked(m)],
-            "values": [[_as_shown(v) for v in value_with_interval(data, n, m)] for n in names],
+            "beyond": study.is_beyond_accuracy(m),
+            "order": [names.index(n) for n in study.ranked(m)],
+            "values": [[_as_shown(v) for v in study.intervals[n, m]] for n in names],
             "rows": rows if any(rows) else None,
         })  # fmt: skip
     return {
         "models": names, "reference": None if base is None else names.index(base),
-        "baseline": None if data.baseline is None else names.index(data.baseline),
-        "headline": data.metrics.index(data.metric), "metrics": metrics, "groups": _groups(data),
-        "tied": [names.index(n) for n in data.ties_with_best],
-        "words": words, "correction": correction_words(data), "effect": effect_name(data),
+        "baseline": None if study.baseline is None else names.index(study.baseline),
+        "headline": study.metrics.index(study.headline), "metrics": metrics, "groups": _groups(study),
+        "tied": [names.index(n) for n in study.ties_with_best],
+        "words": words, "correction": correction_words(study), "effect": effect_name(study),
     }  # fmt: skip
 
 
-def _groups(data: ReportData) -> list[dict[str, Any]]:
+def _groups(study: Study) -> list[dict[str, Any]]:
     """Return the headline metric in each group, and which model is `ahead` of the overall best there."""
-    groups, base = [], data.reference
-    low, high = data.requests[data.metric].metric.bounds
-    found = {} if base is None else group_rows(data, base)
-    for stratum in all_strata(data):
+    groups, base = [], study.reference
+    low, high = study.requests[study.headline].metric.bounds
+    found = {} if base is None else study.group_rows[base]
+    for stratum in study.strata:
         for label in stratum.masks:
-            rows = [found.get((name, stratum.name, label)) for name in data.names]
-            values = [stratum.values[n][label] for n in data.names]
-            order = sorted(range(len(values)), key=lambda i: -data.merit(values[i][0], data.metric))
-            ahead = ahead_in_group(data, stratum, label)
+            rows = [found.get((name, stratum.name, label)) for name in study.names]
+            values = [stratum.values[n][label] for n in study.names]
+            order = sorted(range(len(values)), key=lambda i: -study.merit(values[i][0], study.headline))
+            ahead = ahead_in_group(study, stratum, label)
             groups.append({
                 "by": stratum.title, "name": label, "n": stratum.sizes[label], "order": order,
                 "values": [[_as_shown(v) for v in value] for value in values],
                 "rows": [_group_numbers(row, high - low) for row in rows],
-                "ahead": None if ahead is None else data.names.index(ahead),
+                "ahead": None if ahead is None else study.names.index(ahead),
             })  # fmt: skip
     return groups
 

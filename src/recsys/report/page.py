@@ -10,14 +10,13 @@ from typing import Any, NamedTuple, TypedDict
 
 from recsys.display.number_words import plural
 from recsys.errors import InputError
-from recsys.evaluation.cautions import comparison_cautions, unique_cautions
 from recsys.inputs.files import write_text
 from recsys.report.charts.chart import Chart
-from recsys.report.decision import Decision, decide
+from recsys.report.decision import Decision
 from recsys.report.glossary import Glossary
 from recsys.report.offline_page import offline_page
-from recsys.report.report_data import ReportData, gather_report_data
 from recsys.report.sections import Drawing, Section, sections_of
+from recsys.report.study import Study, make_study
 
 
 class Fact(NamedTuple):
@@ -130,25 +129,25 @@ def report_html(
     """Return the report as text; see write_report."""
     if None not in (headline, metric) and headline != metric:
         raise InputError(f"headline={headline!r} and metric={metric!r} differ.", hint="Pass headline= alone.")
-    data = gather_report_data(results, metric=headline if metric is None else metric, **inputs)
-    names = data.names
+    study = make_study(results, metric=headline if metric is None else metric, **inputs)
+    names = study.names
     if len(names) == 1:
         default_title = f"Evaluation of {names[0]}"
     elif len(names) <= 3:
         default_title = f"{', '.join(names[:-1])} and {names[-1]}"
     else:
         default_title = f"Comparison of {len(names)} models"
-    cautions = [*_result_cautions(data), *_sampling_cautions(data)]
-    decision = decide(data, len(cautions))
-    sections = sections_of(data, only=_WHERE_NOTHING_WAS_FOUND if decision.causes else None)
+    cautions = [*(f"{one.sentence} [{one.code}]" for one in study.cautions), *study.sampling]
+    decision = study.decision
+    sections = sections_of(study, only=_WHERE_NOTHING_WAS_FOUND if decision.causes else None)
     page = _Page(
         title or default_title,
         [s for s in sections if not s.needs],
         decision,
         cautions,
-        _facts(data),
+        _facts(study),
         [s for s in sections if s.needs],
-        Glossary({m: data.requests[m] for m in data.metrics}),
+        Glossary({m: study.requests[m] for m in study.metrics}),
     )
     return _render(page)
 
@@ -175,52 +174,19 @@ def _render(page: _Page) -> str:
     return offline_page("page", data, draws=bool(specs), page=page)
 
 
-def _facts(data: ReportData) -> list[Fact]:
+def _facts(study: Study) -> list[Fact]:
     """Return the line of facts below the title."""
-    has_cases = bool(data.per_case_metrics)
-    n_cases = len(data.aligned.ids) if has_cases else data.first(data.best).counts.get("cases", 0)
-    users = plural(n_cases, data.case_noun)
-    if has_cases and data.aligned.clusters is not None:
-        users += f" of {len(set(data.aligned.clusters.tolist())):,} users"
-    facts = [Fact(users), Fact(plural(len(data.names), "model"))]
-    facts.append(Fact(f"headline metric {data.metric}", data.metric))
-    if data.baseline is not None:
-        facts.append(Fact(f"baseline {data.baseline}", "baseline"))
-    aggregate = data.first(data.names[0]).aggregate
+    has_cases = bool(study.per_case_metrics)
+    n_cases = len(study.aligned.ids) if has_cases else study.first(study.best).counts.get("cases", 0)
+    users = plural(n_cases, study.case_noun)
+    if has_cases and study.aligned.clusters is not None:
+        users += f" of {len(set(study.aligned.clusters.tolist())):,} users"
+    facts = [Fact(users), Fact(plural(len(study.names), "model"))]
+    facts.append(Fact(f"headline metric {study.headline}", study.headline))
+    if study.baseline is not None:
+        facts.append(Fact(f"baseline {study.baseline}", "baseline"))
+    aggregate = study.first(study.names[0]).aggregate
     if aggregate is not None:
         facts.append(Fact(f"values: the {aggregate.words} over users; differences are of means"))
-    conventions = f"conventions: {data.first(data.names[0]).conventions}"
+    conventions = f"conventions: {study.first(study.names[0]).conventions}"
     return [*facts, Fact(conventions, "conventions: default")]
-
-
-def _result_cautions(data: ReportData) -> list[str]:
-    """Return where the numbers may answer another question than was meant, as results and comparison say."""
-    if len(data.models) > 1:
-        silenced = frozenset[str]() if data.compared is None else data.compared.silenced
-        cautions = comparison_cautions(data.models, data.metrics, silenced)
-    else:
-        cautions = unique_cautions(run.cautions for runs in data.models.values() for run in runs)
-    return [f"{one.sentence} [{one.code}]" for one in cautions]
-
-
-def _sampling_cautions(data: ReportData) -> list[str]:
-    """Return a warning where candidates were sampled: such numbers are not those of the full catalogue."""
-    reasons = []
-    for name in data.names:
-        note = data.first(name).notes.get("sampled")
-        if note:
-            reasons.append(
-                note if isinstance(note, str) else f"{name} was ranked among sampled candidates only."
-            )
-    reasons += [
-        f"The audit says so: {f['name']}."
-        for f in data.findings
-        if "sampled" in f["name"].lower() and f["severity"] != "ok"
-    ]
-    if not reasons:
-        return []
-    general = (
-        "Sampled metrics: relevant items competed with a sample of the catalogue, not with all of it. Such "
-        "values are too high, and can put models in another order than the full ranking does."
-    )
-    return [general, *dict.fromkeys(reasons)]

@@ -8,8 +8,8 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -29,7 +29,6 @@ from recsys.records.arrays import (
     Vectors,
     count_entries,
 )
-from recsys.report.report_data import ItemNames, ReportData
 from recsys.stats.bootstrap import collapse
 from recsys.stats.comparison_table import Row
 from recsys.stats.corrections import flips_together
@@ -37,6 +36,9 @@ from recsys.stats.mean_inference import infer_mean
 from recsys.stats.pairing import Aligned, Differences
 from recsys.stats.results import Estimate
 from recsys.stats.sums import CaseValues
+
+if TYPE_CHECKING:
+    from recsys.report.study import ItemNames, Study
 
 Triple = tuple[float, float, float]  # value, low and high end of its interval
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
@@ -59,7 +61,7 @@ class GroupValues:
     sizes: Mapping[str, int]
     values: Mapping[str, Mapping[str, Triple]]
     caption: str
-    masks: Mapping[str, Bool]  # of the cases of `ReportData.aligned`; empty where these are other cases
+    masks: Mapping[str, Bool]  # of the cases of `Study.aligned`; empty where these are other cases
     phrases: Mapping[str, str] = field(default_factory=dict)
 
     def who(self, label: str) -> str:
@@ -78,24 +80,17 @@ class GroupRow(NamedTuple):
     losses: int
 
 
-def value_with_interval(data: ReportData, name: str, metric: str) -> Triple:
-    """Return a model's value and the ends of its 95% interval, NaN where there is none.
-
-    They are computed once per report.
-    """
-    if (name, metric) in data.cache:
-        known: Triple = data.cache[name, metric]
-        return known
-    value, runs = data.value(name, metric), data.models[name]
+def value_with_interval(study: Study, name: str, metric: str) -> Triple:
+    """Return a model's value and the ends of its 95% interval, NaN where there is none."""
+    value, runs = study.value(name, metric), study.runs[name]
     ends = math.nan, math.nan
-    if len(runs) > 1 and metric in data.per_case_metrics:
-        rows, bounds = data.per_case[name], data.requests[metric].metric.bounds
+    if len(runs) > 1 and metric in study.per_case_metrics:
+        rows, bounds = study.per_case[name], study.requests[metric].metric.bounds
         if not math.isnan(value):
             ends = _mean_interval(rows.columns[metric], rows.clusters, rows.weights, value, bounds)
     elif len(runs) == 1 and not math.isnan(value):
         with contextlib.suppress(RecsysError), hush(Warning), np.errstate(all="ignore"):
             ends = _interval_ends(runs[0].intervals(metrics=[metric])[metric], value)
-    data.cache[name, metric] = (value, *ends)
     return (value, *ends)
 
 
@@ -110,110 +105,110 @@ def lifts_or_differences(rows: Mapping[str, Row]) -> tuple[dict[str, Triple], st
     return {n: (r.difference, r.interval.low, r.interval.high) for n, r in rows.items()}, ""
 
 
-def main_metrics(data: ReportData) -> list[str]:
+def main_metrics(study: Study) -> list[str]:
     """List the headline metric, then each other metric once, at the cut-off nearest to the headline's.
 
     Metrics of what is shown, relevant or not, come last.
     """
-    k = data.requests[data.metric].k or 10
+    k = study.requests[study.headline].k or 10
     nearest: dict[str, str] = {}
-    for metric in data.metrics:
-        family = data.requests[metric].family
-        distance = abs((data.requests[metric].k or k) - k)
+    for metric in study.metrics:
+        family = study.requests[metric].family
+        distance = abs((study.requests[metric].k or k) - k)
         known = nearest.get(family)
-        if known is None or distance < abs((data.requests[known].k or k) - k):
+        if known is None or distance < abs((study.requests[known].k or k) - k):
             nearest[family] = metric
-    rest = [m for m in nearest.values() if m != data.metric]
-    return [data.metric, *sorted(rest, key=data.is_beyond_accuracy)]
+    rest = [m for m in nearest.values() if m != study.headline]
+    return [study.headline, *sorted(rest, key=study.is_beyond_accuracy)]
 
 
-def curves(data: ReportData) -> dict[str, dict[str, dict[int, Triple]]]:
+def curves(study: Study) -> dict[str, dict[str, dict[int, Triple]]]:
     """Return {metric: {model: {k: value}}} of metrics at several cut-offs.
 
     Without any, they are evaluated from the lists.
     """
     families: dict[str, list[tuple[int, str]]] = {}
-    for metric in data.metrics:
-        k = data.requests[metric].k
+    for metric in study.metrics:
+        k = study.requests[metric].k
         if k is not None:
-            families.setdefault(data.requests[metric].family, []).append((k, metric))
+            families.setdefault(study.requests[metric].family, []).append((k, metric))
     cut_offs = {family: sorted(pairs) for family, pairs in families.items() if len(pairs) > 1}
     if cut_offs:
         return {
-            family: {n: {k: value_with_interval(data, n, m) for k, m in pairs} for n in data.names}
+            family: {n: {k: study.intervals[n, m] for k, m in pairs} for n in study.names}
             for family, pairs in cut_offs.items()
         }
-    return _curves_of_lists(data, list(families))
+    return _curves_of_lists(study, list(families))
 
 
-def _curves_of_lists(data: ReportData, families: Sequence[str]) -> dict[str, dict[str, dict[int, Triple]]]:
+def _curves_of_lists(study: Study, families: Sequence[str]) -> dict[str, dict[str, dict[int, Triple]]]:
     from recsys.evaluation.evaluate import evaluate
 
-    lead = data.requests[data.metric].family
+    lead = study.requests[study.headline].family
     names = [lead, *(m.name for m in metric_set("curves"))]
     metrics = [name for name in dict.fromkeys(names) if name in families]
-    if data.judged is None or set(data.lists) != set(data.names) or not metrics:
+    if study.test is None or set(study.lists) != set(study.names) or not metrics:
         return {}
-    longest = max(int(lists.sizes.max(initial=0)) for lists in data.lists.values())
+    longest = max(int(lists.sizes.max(initial=0)) for lists in study.lists.values())
     cuts = [k for k in _CUTS if k <= longest]
     if len(cuts) < 2:
         return {}
-    conventions = data.first(data.names[0]).conventions
+    conventions = study.first(study.names[0]).conventions
     try:
         with hush(Warning):
             results = {
-                name: evaluate(data.lists[name], data.judged, metrics, k=cuts, conventions=conventions)
-                for name in data.names
+                name: evaluate(study.lists[name], study.test, metrics, k=cuts, conventions=conventions)
+                for name in study.names
             }
     except RecsysError:
         return {}  # a metric that needs more than lists and truth; the section says what it would need
     models = {name: [result] for name, result in results.items()}
-    curve_data = ReportData(models, data.baseline, f"{metrics[0]}@{cuts[0]}")
+    evaluated = replace(study, runs=models, headline=f"{metrics[0]}@{cuts[0]}", compared=None)
     return {
-        metric: {n: {k: value_with_interval(curve_data, n, f"{metric}@{k}") for k in cuts} for n in models}
+        metric: {n: {k: value_with_interval(evaluated, n, f"{metric}@{k}") for k in cuts} for n in models}
         for metric in metrics
     }
 
 
-def coverage(data: ReportData) -> tuple[str, dict[str, float]] | None:
+def coverage(study: Study) -> tuple[str, dict[str, float]] | None:
     """Return the coverage of the results, else the share of the catalogue in the first k places."""
-    k = data.requests[data.metric].k or 10
-    coverage_metrics = [m for m in data.metrics if data.requests[m].metric.measures_coverage]
+    k = study.requests[study.headline].k or 10
+    coverage_metrics = [m for m in study.metrics if study.requests[m].metric.measures_coverage]
     if coverage_metrics:
-        metric = min(coverage_metrics, key=lambda m: abs((data.requests[m].k or k) - k))
-        return metric, {n: data.value(n, metric) for n in data.names}
-    if set(data.lists) != set(data.names) or not data.lists:
+        metric = min(coverage_metrics, key=lambda m: abs((study.requests[m].k or k) - k))
+        return metric, {n: study.value(n, metric) for n in study.names}
+    if set(study.lists) != set(study.names) or not study.lists:
         return None
-    item_ids = [lists.items for lists in data.lists.values()]
-    item_ids += [table.items for table in (data.train, data.truth) if table is not None]
+    item_ids = [lists.items for lists in study.lists.values()]
+    item_ids += [table.items for table in (study.history, study.truth) if table is not None]
     catalogue = item_ids[0]
     for ids in item_ids[1:]:
         catalogue = catalogue.union(ids, what="item")[0]
-    n_shown = {n: len(np.unique(lists.codes[places(lists) < k])) for n, lists in data.lists.items()}
+    n_shown = {n: len(np.unique(lists.codes[places(lists) < k])) for n, lists in study.lists.items()}
     return f"coverage@{k}", {n: count / max(len(catalogue), 1) for n, count in n_shown.items()}
 
 
-def hit_shares(data: ReportData) -> dict[str, tuple[float, float, float]] | None:
+def hit_shares(study: Study) -> dict[str, tuple[float, float, float]] | None:
     """By model, the shares of users with no, one and more relevant items in the first k; from their lists."""
-    if data.truth is None or set(data.lists) != set(data.names) or not len(data.truth.codes):
+    if study.truth is None or set(study.lists) != set(study.names) or not len(study.truth.codes):
         return None
-    k = data.requests[data.metric].k or 10
-    owner = np.repeat(np.arange(len(data.truth.cases)), data.truth.sizes)
+    k = study.requests[study.headline].k or 10
+    owner = np.repeat(np.arange(len(study.truth.cases)), study.truth.sizes)
     shares = {}
-    for name in data.names:
-        found = _found(data.truth, data.lists[name], k)
-        hits = np.bincount(owner[found], minlength=len(data.truth.cases))[data.truth.sizes > 0]
+    for name in study.names:
+        found = _found(study.truth, study.lists[name], k)
+        hits = np.bincount(owner[found], minlength=len(study.truth.cases))[study.truth.sizes > 0]
         shares[name] = (float((hits == 0).mean()), float((hits == 1).mean()), float((hits > 1).mean()))
     return shares
 
 
-def spread(data: ReportData) -> dict[str, dict[str, float]]:
+def spread(study: Study) -> dict[str, dict[str, float]]:
     """Mean, quantiles and the share of zeros of the headline metric, per model."""
     rows = {}
-    for name in data.names:
-        rows_of_model = data.per_case[name]
-        known = ~np.isnan(rows_of_model.columns[data.metric])
-        values = rows_of_model.columns[data.metric][known]
+    for name in study.names:
+        rows_of_model = study.per_case[name]
+        known = ~np.isnan(rows_of_model.columns[study.headline])
+        values = rows_of_model.columns[study.headline][known]
         weights = None if rows_of_model.weights is None else rows_of_model.weights[known]
         mean = float(np.average(values, weights=weights))
         row = {"mean": mean, "share at 0": float((values == 0).mean())}
@@ -222,40 +217,37 @@ def spread(data: ReportData) -> dict[str, dict[str, float]]:
     return rows
 
 
-def all_strata(data: ReportData) -> list[GroupValues]:
-    """By groups of the evaluation, activity, cold and warm users, popularity and number of relevant items."""
-    if data.metric not in data.per_case_metrics:
-        return []
-    if "strata" not in data.cache:
-        data.cache["strata"] = [stratum for stratum in _strata(data) if stratum is not None]
-    return list(data.cache["strata"])
+def find_strata(study: Study) -> Iterator[GroupValues]:
+    """Yield groups of the evaluation, activity, cold and warm, popularity and number of relevant items."""
+    if study.headline in study.per_case_metrics:
+        yield from filter(None, _strata(study))
 
 
-def _strata(data: ReportData) -> Iterator[GroupValues | None]:
-    users, measured = Ids(data.users), measured_cases(data, data.metric)
-    values, sizes = evaluated_groups(data, data.metric)
+def _strata(study: Study) -> Iterator[GroupValues | None]:
+    users, measured = Ids(study.users), measured_cases(study, study.headline)
+    values, sizes = evaluated_groups(study, study.headline)
     if values:
-        caption = f"{data.metric} by the groups of the evaluation."
-        first = data.first(data.names[0])
-        is_aligned = np.array_equal(first.per_case.ids, data.aligned.ids)
+        caption = f"{study.headline} by the groups of the evaluation."
+        first = study.first(study.names[0])
+        is_aligned = np.array_equal(first.per_case.ids, study.aligned.ids)
         masks = {str(g): first.group_masks[g] for g in first.by} if is_aligned else {}
         yield GroupValues("group of the evaluation", "group", sizes, values, caption, masks)
-    if data.train is not None:
-        n_train = count_entries(data.train, users)
+    if study.history is not None:
+        n_train = count_entries(study.history, users)
         group, labels = _ranges(n_train, measured)
         words = _with_so_many(labels, "training interaction")
-        yield _values_by_group(data, "activity", "training interactions", group, labels, phrases=words)
+        yield _values_by_group(study, "activity", "training interactions", group, labels, phrases=words)
         if (n_train == 0).any() and (n_train > 0).any():
             group = np.where(n_train == 0, 0, 1)
             words = {"cold (none)": "who are cold in training", "warm (some)": "who are warm in training"}
             title = "history in training"
-            yield _values_by_group(data, "cold and warm users", title, group, list(words), phrases=words)
-        yield _by_item_popularity(data, users)
-    if data.truth is not None:
-        n_relevant = count_entries(data.truth, Ids(data.aligned.ids))
+            yield _values_by_group(study, "cold and warm users", title, group, list(words), phrases=words)
+        yield _by_item_popularity(study, users)
+    if study.truth is not None:
+        n_relevant = count_entries(study.truth, Ids(study.aligned.ids))
         group, labels = _ranges(n_relevant, measured)
         title, words = "relevant items in the truth", _with_so_many(labels, "relevant item")
-        yield _values_by_group(data, "relevant items", title, group, labels, phrases=words)
+        yield _values_by_group(study, "relevant items", title, group, labels, phrases=words)
 
 
 def _with_so_many(labels: Sequence[str], noun: str) -> dict[str, str]:
@@ -263,21 +255,21 @@ def _with_so_many(labels: Sequence[str], noun: str) -> dict[str, str]:
 
 
 def head_and_tail(
-    data: ReportData,
+    study: Study,
 ) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]]] | None:
     """By model: the share of places given to head, tail and unseen items, and the share found of each."""
-    if data.train is None or not data.lists:
+    if study.history is None or not study.lists:
         return None
-    k = data.requests[data.metric].k or 10
+    k = study.requests[study.headline].k or 10
     shares: dict[str, dict[str, float]] = {}
     found: dict[str, dict[str, float]] = {}
-    if data.truth is not None:
-        shares["(the truth)"] = _group_shares(data.train, data.truth.items, data.truth.codes)
-    for name in [n for n in data.names if n in data.lists]:
-        lists = data.lists[name]
-        shares[name] = _group_shares(data.train, lists.items, lists.codes[places(lists) < k])
-        if data.truth is not None:
-            found[name] = _found_by_group(data.train, data.truth, lists, k)
+    if study.truth is not None:
+        shares["(the truth)"] = _group_shares(study.history, study.truth.items, study.truth.codes)
+    for name in [n for n in study.names if n in study.lists]:
+        lists = study.lists[name]
+        shares[name] = _group_shares(study.history, lists.items, lists.codes[places(lists) < k])
+        if study.truth is not None:
+            found[name] = _found_by_group(study.history, study.truth, lists, k)
     used = [g for g in _GROUPS if any(row.get(g, 0.0) > 0 for row in shares.values())]
     return {n: {g: row[g] for g in used} for n, row in shares.items()}, found
 
@@ -353,16 +345,16 @@ def _ranges(counts: Int, measured: Bool) -> tuple[Int, list[str]]:
     return group, labels
 
 
-def _by_item_popularity(data: ReportData, users: Ids) -> GroupValues | None:
+def _by_item_popularity(study: Study, users: Ids) -> GroupValues | None:
     """Users in three equal groups by the mean log popularity of their relevant items."""
-    truth, train = data.truth, data.train
+    truth, train = study.truth, study.history
     if truth is None or train is None:
         return None
     counts = popularity(train, truth.items)
     owner = np.repeat(np.arange(len(truth.cases)), truth.sizes)
     total = np.bincount(owner, weights=np.log1p(counts[truth.codes]), minlength=len(truth.cases))
     mean = np.where(truth.sizes > 0, total / np.maximum(truth.sizes, 1), np.nan)
-    at = truth.cases.code_of(data.aligned.ids if data.aligned.clusters is None else users.values)
+    at = truth.cases.code_of(study.aligned.ids if study.aligned.clusters is None else users.values)
     by_user = np.where(at >= 0, mean[at], np.nan)
     known = by_user[~np.isnan(by_user)]
     if not len(known):
@@ -371,21 +363,21 @@ def _by_item_popularity(data: ReportData, users: Ids) -> GroupValues | None:
     group = np.where(np.isnan(by_user), -1, np.searchsorted(edges, by_user, side="left"))
     words = {label: f"whose relevant items are {label}" for label in ("niche", "mixed", "mainstream")}
     name, title = "popularity of what they want", "popularity of their relevant items"
-    return _values_by_group(data, name, title, group, list(words), phrases=words)
+    return _values_by_group(study, name, title, group, list(words), phrases=words)
 
 
-def evaluated_groups(data: ReportData, metric: str) -> tuple[dict[str, dict[str, Triple]], dict[str, int]]:
+def evaluated_groups(study: Study, metric: str) -> tuple[dict[str, dict[str, Triple]], dict[str, int]]:
     """Return {model: {group: value}} by the groups of the evaluations, and how many cases are in these means.
 
     Both are empty where the evaluations have other groups.
     """
-    first = data.first(data.names[0])
-    if not first.by or any(list(data.first(n).by) != list(first.by) for n in data.names):
+    first = study.first(study.names[0])
+    if not first.by or any(list(study.first(n).by) != list(first.by) for n in study.names):
         return {}, {}
-    bounds = data.requests[metric].metric.bounds
+    bounds = study.requests[metric].metric.bounds
     values: dict[str, dict[str, Triple]] = {}
-    for name in data.names:
-        evaluation = data.first(name)
+    for name in study.names:
+        evaluation = study.first(name)
         values[name] = {
             str(group): _group_interval(
                 evaluation.by[group][metric], evaluation.per_case.columns.get(metric), evaluation.per_case,
@@ -401,13 +393,13 @@ def evaluated_groups(data: ReportData, metric: str) -> tuple[dict[str, dict[str,
 
 
 def group_values(
-    data: ReportData, metric: str, masks: Mapping[str, Bool]
+    study: Study, metric: str, masks: Mapping[str, Bool]
 ) -> tuple[dict[str, dict[str, Triple]], dict[str, int]]:
     """Return {model: {group: value over the cases of its mask}}, and how many cases are in these values."""
-    aligned, request = data.aligned, data.requests[metric]
+    aligned, request = study.aligned, study.requests[metric]
     bounds, average = request.metric.bounds, request.aggregate or np.average
     values: dict[str, dict[str, Triple]] = {}
-    for name in data.names:
+    for name in study.names:
         column = aligned.tables[name][metric]
         values[name] = {}
         for group, inside in masks.items():
@@ -417,64 +409,62 @@ def group_values(
             if present.any():
                 value = float(average(column[present], weights=weights))
             values[name][group] = _group_interval(value, column, aligned, inside, bounds)
-    measured = measured_cases(data, metric)
+    measured = measured_cases(study, metric)
     return values, {group: int((inside & measured).sum()) for group, inside in masks.items()}
 
 
-def measured_cases(data: ReportData, metric: str) -> Bool:
-    """Return which cases of `ReportData.aligned` are in a mean: those of which some model has a value."""
-    columns = [table[metric] for table in data.aligned.tables.values()]
+def measured_cases(study: Study, metric: str) -> Bool:
+    """Return which cases of `Study.aligned` are in a mean: those of which some model has a value."""
+    columns = [table[metric] for table in study.aligned.tables.values()]
     measured: Bool = np.any(~np.isnan(columns), axis=0)
     return measured
 
 
 def _values_by_group(
-    data: ReportData, name: str, title: str, group: Int, labels: Sequence[str], *, phrases: Mapping[str, str]
+    study: Study, name: str, title: str, group: Int, labels: Sequence[str], *, phrases: Mapping[str, str]
 ) -> GroupValues | None:
     """Return the headline metric by group; None with fewer than two groups."""
-    metric = data.metric
+    metric = study.headline
     # A group is left out if none of its users has a value.
-    measured = measured_cases(data, metric)
+    measured = measured_cases(study, metric)
     masks = {label: group == g for g, label in enumerate(labels) if label and measured[group == g].any()}
     if len(masks) < 2:
         return None
-    values, sizes = group_values(data, metric, masks)
+    values, sizes = group_values(study, metric, masks)
     return GroupValues(name, title, sizes, values, f"{metric} by {title}.", masks, phrases)
 
 
-def group_rows(data: ReportData, baseline: str) -> dict[tuple[str, str, str], GroupRow]:
+def compare_in_groups(study: Study, baseline: str) -> dict[tuple[str, str, str], GroupRow]:
     """Return each model against one on the headline metric within each group, by (model, stratum, group).
 
     All of them are one family, so that p-values and intervals hold for every group and model at once. Groups
     in which fewer than 20 users are paired are left out.
     """
-    if ("groups", baseline) not in data.cache:
-        aligned, step = data.aligned, -1 if data.lower_is_better(data.metric) else 1
-        pairs: dict[tuple[str, str, str], tuple[Differences, tuple[int, ...]]] = {}
-        groups = [(one.name, *labelled) for one in all_strata(data) for labelled in one.masks.items()]
-        for name, label, mask in groups:
-            for model in (n for n in data.names if n != baseline):
-                pair = aligned.pair((model, baseline, data.metric), mask)
-                counts = pair.sample.wins_ties_losses()[::step]
-                if sum(counts) >= _MIN_USERS_IN_GROUP:
-                    pairs[model, name, label] = pair, counts
-        adjusted, level = flips_together([pair for pair, _ in pairs.values()])
-        data.cache["groups", baseline] = {
-            key: GroupRow(pair, p, level, *counts)
-            for (key, (pair, counts)), p in zip(pairs.items(), adjusted, strict=True)
-        }
-    return dict(data.cache["groups", baseline])
+    aligned, step = study.aligned, -1 if study.lower_is_better(study.headline) else 1
+    pairs: dict[tuple[str, str, str], tuple[Differences, tuple[int, ...]]] = {}
+    groups = [(one.name, *labelled) for one in study.strata for labelled in one.masks.items()]
+    for name, label, mask in groups:
+        for model in (n for n in study.names if n != baseline):
+            pair = aligned.pair((model, baseline, study.headline), mask)
+            counts = pair.sample.wins_ties_losses()[::step]
+            if sum(counts) >= _MIN_USERS_IN_GROUP:
+                pairs[model, name, label] = pair, counts
+    adjusted, level = flips_together([pair for pair, _ in pairs.values()])
+    return {
+        key: GroupRow(pair, p, level, *counts)
+        for (key, (pair, counts)), p in zip(pairs.items(), adjusted, strict=True)
+    }
 
 
-def ahead_in_group(data: ReportData, stratum: GroupValues, label: str) -> str | None:
+def ahead_in_group(study: Study, stratum: GroupValues, label: str) -> str | None:
     """Return the best model of a group among those that are ahead of the best of all users beyond chance."""
-    metric, rows = data.metric, group_rows(data, data.best)
-    if data.requests[metric].metric.better == "zero":  # a difference of means does not say who is nearer
+    metric, rows = study.headline, study.group_rows[study.best]
+    if study.requests[metric].metric.better == "zero":  # a difference of means does not say who is nearer
         return None
-    found = {n: rows.get((n, stratum.name, label)) for n in data.names}
+    found = {n: rows.get((n, stratum.name, label)) for n in study.names}
     differ = {n: row.pair.sample.mean for n, row in found.items() if row and row.adjusted_p <= _ALPHA}
-    ahead = [n for n, difference in differ.items() if data.sign(metric) * difference > 0]
-    return max(ahead, key=lambda n: data.merit(stratum.values[n][label][0], metric), default=None)
+    ahead = [n for n, difference in differ.items() if study.sign(metric) * difference > 0]
+    return max(ahead, key=lambda n: study.merit(stratum.values[n][label][0], metric), default=None)
 
 
 def _mean_interval(

@@ -27,7 +27,7 @@ from recsys.report.decision import correction_words
 from recsys.report.html_tables import HtmlTable, html_table, table_by_model, table_of_rows
 from recsys.report.methods import methods_paragraph
 from recsys.report.model_tables import comparisons, overview, ranking, selection
-from recsys.report.report_data import ReportData
+from recsys.report.study import Study
 from recsys.stats.change_points import MIN_NIGHTS
 
 MOST_ITEMS = 1200
@@ -65,7 +65,7 @@ class Section:
     needs: str = ""  # what is missing, if the section cannot be made
 
 
-Maker = Callable[[ReportData], Section | str | None]
+Maker = Callable[[Study], Section | str | None]
 
 
 class SectionEntry(NamedTuple):
@@ -109,13 +109,13 @@ def section(
     return SECTIONS.adding(lambda make: SectionEntry(key, title, make, order, needs, short or title), key)
 
 
-def sections_of(data: ReportData, only: Sequence[str] | None = None) -> list[Section]:
+def sections_of(study: Study, only: Sequence[str] | None = None) -> list[Section]:
     """Return all sections (or those of these keys) in order, including those that cannot be made."""
     sections = []
     for entry in sorted(SECTIONS.load_plugins().values(), key=lambda entry: entry.order):
         if only is not None and entry.key not in only:
             continue
-        made = entry.make(data)
+        made = entry.make(study)
         if not isinstance(made, Section):
             made = Section(needs=made or entry.needs)
         sections.append(replace(made, key=entry.key, title=entry.title, short=entry.short))
@@ -126,52 +126,52 @@ _LISTS = "files of lists or models instead of saved results (in Python lists=)"
 
 
 @section("summary", "Models", order=10)
-def _summary(data: ReportData) -> Section:
-    first, rest = overview(data)
+def _summary(study: Study) -> Section:
+    first, rest = overview(study)
     lead = "Best first, with 95% intervals. Bars are shares of the largest value of their column."
-    if data.comparison is None:
-        return Section(lead, [first, *costs_table(data)], more_tables=rest)
-    correction = correction_words(data)
+    if study.comparison is None:
+        return Section(lead, [first, *costs_table(study)], more_tables=rest)
+    correction = correction_words(study)
     lead += f" ▲ better and ▼ worse: a clear difference, {correction}; ≈ none is clear."
-    family = data.comparison.family
+    family = study.comparison.family
     notes = [f"{family[0].upper()}{family[1:]}. Intervals of differences hold together in each family."]
-    beyond = [m for m in section_numbers.main_metrics(data) if data.is_beyond_accuracy(m)]
-    if beyond and len(beyond) < len(data.metrics):
+    beyond = [m for m in section_numbers.main_metrics(study) if study.is_beyond_accuracy(m)]
+    if beyond and len(beyond) < len(study.metrics):
         listed = f"what the lists are like ({', '.join(beyond)}), beyond accuracy: higher is not better."
         notes.insert(0, f"Right of the rule: {listed}")
-    tables = [ranking(data), first, *costs_table(data)]
-    return Section(lead, tables, notes=notes, selection=selection(data), more_tables=rest)
+    tables = [ranking(study), first, *costs_table(study)]
+    return Section(lead, tables, notes=notes, selection=selection(study), more_tables=rest)
 
 
 @section("differences", "Differences", order=20, needs="a second model to compare with")
-def _differences(data: ReportData) -> Section | None:
-    base = data.reference
-    if data.comparison is None or base is None:
+def _differences(study: Study) -> Section | None:
+    base = study.reference
+    if study.comparison is None or base is None:
         return None
     values: dict[str, Mapping[str, Any]] = {}
     units: dict[str, str] = {}
-    for metric in section_numbers.main_metrics(data)[:_MOST_PANELS]:
-        rows = {n: data.rows.get((n, base, metric)) for n in data.names}
+    for metric in section_numbers.main_metrics(study)[:_MOST_PANELS]:
+        rows = {n: study.rows.get((n, base, metric)) for n in study.names}
         known = {n: r for n, r in rows.items() if r is not None and np.isfinite(r.interval.low)}
         if known:
             values[metric], units[metric] = section_numbers.lifts_or_differences(known)
     pictures = []
     if values:
         title = f"lift over {base}" if all(units.values()) else f"against {base}"
-        lower = [m for m in values if data.lower_is_better(m)]
+        lower = [m for m in values if study.lower_is_better(m)]
         chart = charts.forest(
-            values, unit=units, title=title, lower=lower, baseline=data.baseline, order=data.names
+            values, unit=units, title=title, lower=lower, baseline=study.baseline, order=study.names
         )
         pictures.append(Drawing(title[0].upper() + title[1:], chart, wide=True))
     lead = f"Each model against {base}, users paired one by one: an axis of its own for each metric."
     if len(values) > 1:
-        lead += f" {data.comparison.headline} decides, the other metrics are secondary."
-    deciding = [row for row in data.comparison if row.family == "headline"]
+        lead += f" {study.comparison.headline} decides, the other metrics are secondary."
+    deciding = [row for row in study.comparison if row.family == "headline"]
     notes = [
-        *map(str, data.comparison.table.notes),
+        *map(str, study.comparison.table.notes),
         *merged(note for row in deciding for note in row.notes),
     ]
-    return Section(lead, [], pictures, notes=notes, more_tables=comparisons(data))
+    return Section(lead, [], pictures, notes=notes, more_tables=comparisons(study))
 
 
 @section(
@@ -179,13 +179,13 @@ def _differences(data: ReportData) -> Section | None:
     needs="a metric at several cut-offs, such as ndcg@5, ndcg@10 and ndcg@20, "
     f"or {_LISTS} and {given_by('truth')}",
 )  # fmt: skip
-def _curves(data: ReportData) -> Section | None:
-    curves = section_numbers.curves(data)
+def _curves(study: Study) -> Section | None:
+    curves = section_numbers.curves(study)
     if not curves:
         return None
     drawn = dict(list(curves.items())[:_MOST_PANELS])
     numbers = [table_by_model(f"curve-{f}", f"{f} at each cut-off", values) for f, values in drawn.items()]
-    chart = charts.cutoffs(drawn, baseline=data.baseline, order=data.names)
+    chart = charts.cutoffs(drawn, baseline=study.baseline, order=study.names)
     picture = Drawing("Metrics by cut-off", chart, numbers, wide=True)
     return Section("How the metrics grow with the length of the list.", [], [picture])
 
@@ -194,47 +194,47 @@ def _curves(data: ReportData) -> Section | None:
     "tradeoff", "Accuracy and coverage", order=40, short="Coverage",
     needs=f"a coverage metric, or {_LISTS}",
 )  # fmt: skip
-def _tradeoff(data: ReportData) -> Section | str | None:
-    coverage = section_numbers.coverage(data)
+def _tradeoff(study: Study) -> Section | str | None:
+    coverage = section_numbers.coverage(study)
     if coverage is None:
         return None
     name, values = coverage
-    points = {n: (values[n], data.value(n, data.metric)) for n in data.names}
-    if data.is_beyond_accuracy(data.metric) or not np.isfinite(list(points.values())).all():
+    points = {n: (values[n], study.value(n, study.headline)) for n in study.names}
+    if study.is_beyond_accuracy(study.headline) or not np.isfinite(list(points.values())).all():
         return "a metric of accuracy with a value"
-    chart = charts.tradeoff(points, x=name, y=data.metric, baseline=data.baseline, order=data.names)
+    chart = charts.tradeoff(points, x=name, y=study.headline, baseline=study.baseline, order=study.names)
     rows = [(n, *point) for n, point in points.items()]
-    table = table_of_rows("tradeoff", "Accuracy and coverage", ("model", name, data.metric), rows)
-    better = "Lower" if data.lower_is_better(data.metric) else "Higher"
+    table = table_of_rows("tradeoff", "Accuracy and coverage", ("model", name, study.headline), rows)
+    better = "Lower" if study.lower_is_better(study.headline) else "Higher"
     lead = "Coverage is the share of the catalogue that anyone is recommended. "
     lead += f"{better} is more accurate, further right shows more of the catalogue."
-    return Section(lead, [], [Drawing(f"{data.metric} and {name}", chart, [table])])
+    return Section(lead, [], [Drawing(f"{study.headline} and {name}", chart, [table])])
 
 
 @section(
     "distribution", "Across users", order=50, short="Spread",
     needs="a headline metric with a value for each user",
 )  # fmt: skip
-def _distribution(data: ReportData) -> Section | None:
-    if data.metric not in data.per_case_metrics:
+def _distribution(study: Study) -> Section | None:
+    if study.headline not in study.per_case_metrics:
         return None
-    spread = section_numbers.spread(data)
+    spread = section_numbers.spread(study)
     columns = {"model": list(spread)} | {
         q: [row[q] for row in spread.values()] for q in next(iter(spread.values()))
     }
-    table = html_table("distribution", f"{data.metric} across users", columns)
-    shares = section_numbers.hit_shares(data)
+    table = html_table("distribution", f"{study.headline} across users", columns)
+    shares = section_numbers.hit_shares(study)
     if shares is None:
         halves = {n: {"0": row["share at 0"], "more": 1 - row["share at 0"]} for n, row in spread.items()}
-        best, other = data.best, data.names[-1]
-        lead = f"{spread[best]['share at 0']:.0%} of the users have a {data.metric} of 0 with {best}"
+        best, other = study.best, study.names[-1]
+        lead = f"{spread[best]['share at 0']:.0%} of the users have a {study.headline} of 0 with {best}"
         lead += f", {spread[other]['share at 0']:.0%} with {other}." if other != best else "."
-        picture = Drawing(f"Users by their {data.metric}", charts.headtail(halves), [table])
+        picture = Drawing(f"Users by their {study.headline}", charts.headtail(halves), [table])
         return Section(lead, [], [picture])
-    k = data.requests[data.metric].k or 10
-    none, places = f"{shares[data.best][0]:.0%} of the users", f"the first {k} places"
-    lead = f"{none} find nothing relevant in {places} of {data.best}"
-    lead += f", {shares[data.rival][0]:.0%} in those of {data.rival}." if data.rival is not None else "."
+    k = study.requests[study.headline].k or 10
+    none, places = f"{shares[study.best][0]:.0%} of the users", f"the first {k} places"
+    lead = f"{none} find nothing relevant in {places} of {study.best}"
+    lead += f", {shares[study.rival][0]:.0%} in those of {study.rival}." if study.rival is not None else "."
     kinds = ("no hit", "1 hit", "2+ hits")
     by_model = {n: dict(zip(kinds, row, strict=True)) for n, row in shares.items()}
     title = f"Users with 0, 1 and 2 or more relevant items in the first {k} places"
@@ -246,31 +246,31 @@ def _distribution(data: ReportData) -> Section | None:
     "strata", "Groups of users", order=60, short="Groups",
     needs=f"{given_by('train')} or {given_by('truth')}, or evaluations made with by=",
 )  # fmt: skip
-def _strata(data: ReportData) -> Section | None:
-    strata = section_numbers.all_strata(data)
+def _strata(study: Study) -> Section | None:
+    strata = study.strata
     if not strata:
         return None
     pictures = []
     for stratum in strata:
         values, sizes = stratum.values, stratum.sizes
         chart = charts.strata(
-            values, metric=data.metric, sizes=sizes, title=stratum.title, baseline=data.baseline,
-            order=data.names,
+            values, metric=study.headline, sizes=sizes, title=stratum.title, baseline=study.baseline,
+            order=study.names,
         )  # fmt: skip
         table = table_by_model(f"strata-{stratum.name.replace(' ', '-')}", stratum.caption, values, sizes)
         pictures.append(Drawing(f"By {stratum.name}", chart, [table]))
     notes = []
-    measured = section_numbers.measured_cases(data, data.metric)
+    measured = section_numbers.measured_cases(study, study.headline)
     if not measured.all():
-        n, all_cases = int((~measured).sum()), plural(len(measured), data.case_noun)
-        have = "no relevant items" if n == data.first(data.best).counts.get("without_truth") else "no value"
+        n, all_cases = int((~measured).sum()), plural(len(measured), study.case_noun)
+        have = "no relevant items" if n == study.first(study.best).counts.get("without_truth") else "no value"
         notes.append(f"{n:,} of {all_cases} have {have}: they are in no mean and in no count here.")
-    if data.train is not None:
-        users = Ids(np.unique(data.users))
-        cold = int((count_entries(data.train, users) == 0).sum())
+    if study.history is not None:
+        users = Ids(np.unique(study.users))
+        cold = int((count_entries(study.history, users) == 0).sum())
         notes.append(f"{cold:,} of {len(users):,} users have no history in training (cold).")
-        if data.truth is not None:
-            counts = section_numbers.popularity(data.train, data.truth.items)[data.truth.codes]
+        if study.truth is not None:
+            counts = section_numbers.popularity(study.history, study.truth.items)[study.truth.codes]
             n_cold, n = int((counts == 0).sum()), len(counts)
             notes.append(
                 f"{n_cold:,} of {n:,} relevant entries are of items that never occur in training "
@@ -284,19 +284,19 @@ def _strata(data: ReportData) -> Section | None:
     "headtail", "Popular and rare items", order=70, short="Tail",
     needs=f"{given_by('train')} and {_LISTS}",
 )  # fmt: skip
-def _head_tail(data: ReportData) -> Section | None:
-    head_and_tail = section_numbers.head_and_tail(data)
+def _head_tail(study: Study) -> Section | None:
+    head_and_tail = section_numbers.head_and_tail(study)
     if head_and_tail is None:
         return None
     shares, found = head_and_tail
-    k = data.requests[data.metric].k or 10
+    k = study.requests[study.headline].k or 10
     pictures = [
         Drawing(f"Who gets the first {k} places", charts.headtail(shares),
                 [table_by_model("head-tail", "Share of places", shares, first="of")])
     ]  # fmt: skip
     if found:
         table = table_by_model("head-tail-found", "Relevant items found", found)
-        chart = charts.bars(found, baseline=data.baseline, title="share found", order=data.names)
+        chart = charts.bars(found, baseline=study.baseline, title="share found", order=study.names)
         pictures.append(Drawing(f"Share of relevant items found in the first {k} places", chart, [table]))
     lead = (
         "The head is the most popular fifth of the items in training, cut between two levels of popularity; "
@@ -306,24 +306,24 @@ def _head_tail(data: ReportData) -> Section | None:
 
 
 @section("winloss", "Wins and losses", order=80, short="Wins", needs="a second model to compare with")
-def _duels(data: ReportData) -> Section | None:
-    base, best = data.reference, data.best
-    if base is None or data.comparison is None or data.metric not in data.per_case_metrics:
+def _duels(study: Study) -> Section | None:
+    base, best = study.reference, study.best
+    if base is None or study.comparison is None or study.headline not in study.per_case_metrics:
         return None
-    rows = {n: data.rows.get((n, base, data.metric)) for n in data.names if n != base}
+    rows = {n: study.rows.get((n, base, study.headline)) for n in study.names if n != base}
     counts = {n: (r.wins, r.ties, r.losses) for n, r in rows.items() if r is not None}
     lines = [(model, *outcomes) for model, outcomes in counts.items()]
-    title = f"Users won and lost on {data.metric}"
+    title = f"Users won and lost on {study.headline}"
     table = table_of_rows("wins", title, ("model", "won", "tied", "lost"), lines)
     pictures = [
         Drawing(f"Users won, tied and lost against {base}", charts.winloss(counts, baseline=base), [table])
     ]
-    for other in dict.fromkeys([data.names[1], data.rival or data.names[1]]):
-        gaps = data.aligned.differences(best, other, data.metric)
+    for other in dict.fromkeys([study.names[1], study.rival or study.names[1]]):
+        gaps = study.aligned.differences(best, other, study.headline)
         chart = charts.sorted_differences(
-            gaps, names=(other, best), metric=data.metric, lower=data.lower_is_better(data.metric)
+            gaps, names=(other, best), metric=study.headline, lower=study.lower_is_better(study.headline)
         )
-        word = "the next best" if other == data.names[1] else "the baseline"
+        word = "the next best" if other == study.names[1] else "the baseline"
         pictures.append(Drawing(f"{best} against {other}, {word}: users sorted by their difference", chart))
     lead = f"A mean is made of users: how many {best} wins, and how many pay for it."
     return Section(lead, [], pictures)
@@ -332,53 +332,53 @@ def _duels(data: ReportData) -> Section | None:
 @section(
     "users", "Single users", order=90, short="Users", needs="a headline metric with a value for each user"
 )
-def _failures(data: ReportData) -> Section | None:
-    if data.metric not in data.per_case_metrics:
+def _failures(study: Study) -> Section | None:
+    if study.headline not in study.per_case_metrics:
         return None
-    worst = example_users.failures(data)
-    base = data.rival
+    worst = example_users.failures(study)
+    base = study.rival
     columns: dict[str, list[Any]] = {"user": [w["user"] for w in worst]}
-    columns[data.best] = [w["value"] for w in worst]
+    columns[study.best] = [w["value"] for w in worst]
     if base is not None:
         columns[base] = [w["base"] for w in worst]
-    if data.train is not None:
+    if study.history is not None:
         columns["history"] = [w["n_had"] for w in worst]
-    if data.truth is not None:
+    if study.truth is not None:
         columns |= {
             "relevant": [w["n_wanted"] for w in worst],
             "wanted": ["; ".join(w["wanted"]) for w in worst],
         }
-    if data.best in data.lists:
-        columns[f"{data.best} began with"] = ["; ".join(w["shown"]) for w in worst]
-    title = f"Where {data.best} loses most against {base}" if base else f"Where {data.best} does worst"
-    lead = f"Failure cases of {data.best} on {data.metric}, and a closer look at single users."
+    if study.best in study.lists:
+        columns[f"{study.best} began with"] = ["; ".join(w["shown"]) for w in worst]
+    title = f"Where {study.best} loses most against {base}" if base else f"Where {study.best} does worst"
+    lead = f"Failure cases of {study.best} on {study.headline}, and a closer look at single users."
     failures = [html_table("failures", title, columns)] if worst else []
-    return Section(lead, failures, users=example_users.inspector_users(data))
+    return Section(lead, failures, users=example_users.inspector_users(study))
 
 
 @section("map", "Map of items", order=100, short="Map", needs=given_by("embeddings"))
-def _map(data: ReportData) -> Section | str | None:
-    if data.embeddings is None:
+def _map(study: Study) -> Section | str | None:
+    if study.embeddings is None:
         return None
     try:
-        ids, places, n_items = section_numbers.coordinates_of(data.embeddings, data.items, MOST_ITEMS)
+        ids, places, n_items = section_numbers.coordinates_of(study.embeddings, study.items, MOST_ITEMS)
     except MissingExtraError as error:
         return f"{error.package!r} ({error.hint})"
     lead = "Items that are near each other have similar embeddings."
     sizes = None
-    lists = data.lists.get(data.best)
+    lists = study.lists.get(study.best)
     if lists is not None:
         counts = np.bincount(lists.codes, minlength=len(lists.items))
         by_id = {lists.items.name(code): int(n) for code, n in enumerate(counts.tolist()) if n}
         sizes = np.sqrt(np.array([float(by_id.get(i, 0)) for i in ids])).tolist()
-        lead += f" Larger marks are recommended more often by {data.best}."
+        lead += f" Larger marks are recommended more often by {study.best}."
     groups = None
-    if any(data.items.groups.get(i) for i in ids):
-        own = [data.items.groups.get(i, "") for i in ids]
+    if any(study.items.groups.get(i) for i in ids):
+        own = [study.items.groups.get(i, "") for i in ids]
         labels, counts = np.unique(np.array(own, dtype=object).astype(str), return_counts=True)
         frequent = set(labels[np.argsort(-counts, kind="stable")][:_MOST_GROUPS].tolist())
         groups = [(g or "(none)") if g in frequent else "(other)" for g in own]
-    titles = [example_users.short(data.items.title(i)) for i in ids]
+    titles = [example_users.short(study.items.title(i)) for i in ids]
     chart = charts.embedding(places, labels=titles, groups=groups, sizes=sizes)
     notes = [f"{len(ids):,} of {n_items:,} items are drawn."] if len(ids) < n_items else []
     return Section(lead, [], [Drawing("Items by embedding", chart, wide=True)], notes)
@@ -388,13 +388,17 @@ def _map(data: ReportData) -> Section | str | None:
     "history", "Over time", order=110, short="Time",
     needs=f"{given_by('history')}, a folder of results kept by recsys run",
 )  # fmt: skip
-def _history(data: ReportData) -> Section | None:
-    if not data.histories:
+def _history(study: Study) -> Section | None:
+    if not study.over_time:
         return None
     pictures, notes = [], []
-    for metric, history in list(data.histories.items())[:3]:
+    for metric, history in list(study.over_time.items())[:3]:
         chart = charts.history(
-            history.by_model, metric=metric, changes=history.changes, baseline=data.baseline, order=data.names
+            history.by_model,
+            metric=metric,
+            changes=history.changes,
+            baseline=study.baseline,
+            order=study.names,
         )
         table = html_table(f"history-{metric}", metric, history.columns)
         pictures.append(Drawing(f"{metric} over time", chart, [table]))
@@ -404,16 +408,16 @@ def _history(data: ReportData) -> Section | None:
 
 
 @section("audit", "Audit", order=120, needs=f"{given_by('audit')}: what recsys audit found")
-def _audit(data: ReportData) -> Section | None:
-    if not data.findings:
+def _audit(study: Study) -> Section | None:
+    if not study.audited:
         return None
-    return Section("What was checked about the data and the protocol.", findings=data.findings)
+    return Section("What was checked about the data and the protocol.", findings=study.audited)
 
 
 @section("conventions", "Conventions", order=200)
-def _conventions(data: ReportData) -> Section:
+def _conventions(study: Study) -> Section:
     """Every decision, its value and what it means; those that differ from the default are marked."""
-    conventions, default = data.first(data.names[0]).conventions, Conventions()
+    conventions, default = study.first(study.names[0]).conventions, Conventions()
     rows = [
         (n, v, describe(n, v), v != getattr(default, n)) for n, v in conventions.items() if n != "per_metric"
     ]
@@ -436,23 +440,23 @@ def _conventions(data: ReportData) -> Section:
 
 
 @section("methods", "Methods for a paper", order=205, short="Methods")
-def _methods(data: ReportData) -> Section:
+def _methods(study: Study) -> Section:
     """A methods paragraph and its references, to be copied."""
-    made = methods_paragraph(data.comparison or data.first(data.names[0]), **data.methods)
+    made = methods_paragraph(study.comparison or study.first(study.names[0]), **study.facts)
     lead = "How these numbers were made, to be copied; TO ADD marks what the results do not know."
     return Section(lead, texts={"Methods paragraph": str(made), "BibTeX": made.bibtex})
 
 
 @section("provenance", "Provenance", order=210)
-def _provenance(data: ReportData) -> Section:
+def _provenance(study: Study) -> Section:
     """Where and when each model was evaluated, what was counted, and how tables were read."""
-    models = {name: data.first(name) for name in data.names}
+    models = {name: study.first(name) for name in study.names}
     count_names = list(dict.fromkeys(c for e in models.values() for c in e.counts))
     counts: dict[str, list[Any]] = {"model": list(models)}
     counts |= {c.replace("_", " "): [int(e.counts.get(c, 0)) for e in models.values()] for c in count_names}
     documents = {name: json.loads(e.to_json()) for name, e in models.items()}
     facts = [("sha256 of the result", name, d["sha256"]) for name, d in documents.items()]
-    facts += [("runs", n, str(len(runs))) for n, runs in data.models.items() if len(runs) > 1]
+    facts += [("runs", n, str(len(runs))) for n, runs in study.runs.items() if len(runs) > 1]
     # A result from a file says where and when it was made; one of this session was made here and now.
     here = run_facts()
     for name, evaluation in models.items():

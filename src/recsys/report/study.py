@@ -1,15 +1,15 @@
-"""The inputs of a report, read and checked before anything is drawn.
+"""A study: results, what they are compared by, and whatever else is known of how they came about.
 
 Only results are required. Lists, truth, training data, facts about items, an audit and stored results over
-time open further sections; the page names the sections that are left out.
+time open further sections of the page, which names those that are left out.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from recsys.comparison.compare import Comparison, compare
 from recsys.comparison.history import ResultHistory
 from recsys.conventions.decisions import relevant
 from recsys.errors import InputError, RecsysError, UnknownNameError, came_as, check_choice, hush
+from recsys.evaluation.cautions import comparison_cautions, unique_cautions
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.uncertainty import needs_jackknife
 from recsys.inputs import read_interactions, read_lists
@@ -25,8 +26,17 @@ from recsys.inputs.timestamps import to_seconds
 from recsys.metrics.attributes import read_table
 from recsys.metrics.registry import Request
 from recsys.records.arrays import Array, Float, Interactions, Lists, PerCase, cached_property
-from recsys.records.facts import Kind, Verdict
+from recsys.records.facts import Caution, Kind, Verdict
 from recsys.report import style
+from recsys.report.decision import Decision, decide
+from recsys.report.section_numbers import (
+    GroupRow,
+    GroupValues,
+    Triple,
+    compare_in_groups,
+    find_strata,
+    value_with_interval,
+)
 from recsys.stats.comparison_table import Row
 from recsys.stats.pairing import Aligned, align
 from recsys.stats.runs import merge_runs, run_layout
@@ -36,6 +46,12 @@ _GROUP_COLUMNS = ("category", "categories", "genre", "genres", "brand", "group",
 _SEVERITIES = ("error", "warning", "note", "info", "ok")
 _MAX_EXAMPLES = 5
 _RANDOM_SPLITS = ("random_ratio", "per_user_ratio")
+_SAMPLED = (
+    "Sampled metrics: relevant items competed with a sample of the catalogue, not with all of it. Such "
+    "values are too high, and can put models in another order than the full ranking does."
+)
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,52 +76,86 @@ class MetricHistory(NamedTuple):
     notes: list[str]
 
 
-@dataclass(frozen=True, eq=False)
-class ReportData:
-    """Evaluations by model, best first, their comparison, and the optional inputs of the report."""
+class _WhenAsked(dict[Key, Value]):
+    """Values that are found when they are first asked for."""
 
-    models: Mapping[str, list[Evaluation]]
+    def __init__(self, find: Callable[[Key], Value]) -> None:
+        super().__init__()
+        self._find = find
+
+    def __missing__(self, key: Key) -> Value:
+        value = self[key] = self._find(key)
+        return value
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Study:
+    """Evaluations by model, best first, their comparison, and what else a report shows.
+
+    It is made once and does not change; whatever follows from it is found once. Terminal, JSON, notebook,
+    page and pictures show the same study.
+
+    Attributes:
+        runs: {model: evaluations on the same truth}, best first.
+        baseline: the model that the others are held against.
+        headline: the metric that decides.
+        compared: the comparison as it was given; see `comparison`.
+        lists: {model: its lists}.
+        test: what was to be found, as it was judged; see `truth`.
+        history: what the models learnt from.
+        items: titles and groups of items.
+        embeddings: of the items, for their map.
+        audited: what the audit found, as the page shows it.
+        over_time: {metric: its values in earlier results}.
+        facts: what the methods paragraph says besides the results.
+    """
+
+    runs: Mapping[str, list[Evaluation]]
     baseline: str | None
-    metric: str
-    compared: Comparison | None = None  # as given; see `comparison`
+    headline: str
+    compared: Comparison | None = None
     lists: Mapping[str, Lists] = field(default_factory=dict)
-    judged: Interactions | None = None
-    train: Interactions | None = None
+    test: Interactions | None = None
+    history: Interactions | None = None
     items: ItemNames = field(default_factory=ItemNames)
     embeddings: Any = None
-    findings: Sequence[Mapping[str, Any]] = ()
-    histories: Mapping[str, MetricHistory] = field(default_factory=dict)
-    methods: Mapping[str, Any] = field(default_factory=dict)  # as methods_paragraph takes them
-    cache: dict[Any, Any] = field(default_factory=dict)  # what is computed once per report
+    audited: Sequence[Mapping[str, Any]] = ()
+    over_time: Mapping[str, MetricHistory] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
-        return list(self.models)
+        return list(self.runs)
+
+    @property
+    def evaluations(self) -> dict[str, Evaluation]:
+        """{model: its first evaluation}, best first."""
+        return {name: runs[0] for name, runs in self.runs.items()}
 
     @cached_property
     def truth(self) -> Interactions | None:
-        """The entries of `judged` that are relevant under the conventions of the results."""
-        judged = self.judged
-        if judged is None:
+        """The entries of `test` that are relevant under the conventions of the results."""
+        test = self.test
+        if test is None:
             return None
-        grades = np.ones(len(judged.codes)) if judged.grades is None else judged.grades
+        grades = np.ones(len(test.codes)) if test.grades is None else test.grades
         mask = relevant(grades, self.first(self.names[0]).conventions.relevant_from)
-        return judged if mask.all() else judged.kept(mask)
+        return test if mask.all() else test.kept(mask)
 
     @cached_property
     def moments(self) -> Float | None:
-        """The time of each entry of `train` in seconds; None where times are missing or unreadable."""
-        if self.train is None or self.train.times is None:
+        """The time of each entry of `history` in seconds; None where times are missing or unreadable."""
+        if self.history is None or self.history.times is None:
             return None
         try:
-            return to_seconds(self.train.times)
+            return to_seconds(self.history.times)
         except RecsysError:  # histories then have no order; recsys.audit names the fault
             return None
 
     @property
     def is_random_split(self) -> bool:
         """Whether the test was drawn, as far as it is known how the data was split."""
-        split = self.methods.get("split")
+        split = self.facts.get("split")
         facts = split if isinstance(split, Mapping) else getattr(split, "manifest", {})
         options = facts.get("parameters", {})
         drawn = "random" in (options.get("which"), options.get("by"))
@@ -119,26 +169,26 @@ class ReportData:
     @property
     def rival(self) -> str | None:
         """Whom the best is held against: the baseline, or the next best where the baseline is the best."""
-        if len(self.models) == 1:
+        if len(self.runs) == 1:
             return None
         return self.names[1] if self.baseline in (None, self.best) else self.baseline
 
     @property
     def nothing_found(self) -> bool:
         """Whether the headline metric is of finding relevant items, and no model found any."""
-        metric = self.requests[self.metric].metric
+        metric = self.requests[self.headline].metric
         finds = metric.population == "relevant" and metric.better == "higher" and metric.bounds[0] == 0.0
-        return finds and all(not self.value(n, self.metric) > 0 for n in self.names)
+        return finds and all(not self.value(n, self.headline) > 0 for n in self.names)
 
     @cached_property
     def _comparisons(self) -> list[Comparison]:
-        if self.nothing_found or len(self.models) < 2:
-            return []
+        if self.nothing_found or len(self.runs) < 2:
+            return [] if self.compared is None else [self.compared]
         with hush(Warning):
-            made = _compare_models(self.models, self.compared, self.baseline, self.metric)
-            if made is None or _holds(made, self.best) or self.metric not in _metrics_of(made):
+            made = _compare_models(self.runs, self.compared, self.baseline, self.headline)
+            if made is None or _holds(made, self.best) or self.headline not in _metrics_of(made):
                 return [] if made is None else [made]
-            second = made.decided_by(self.metric)
+            second = made.decided_by(self.headline)
             # The best of the means may be another than that of the values the results state.
             return [made, second if _holds(second, self.best) else made.pairs("holm")]
 
@@ -146,7 +196,7 @@ class ReportData:
     def comparison(self) -> Comparison | None:
         """Each model against the baseline, or the best against each other, on all metrics that allow it.
 
-        None for a single model, and where nothing was found.
+        None for a single model, and where nothing was found and none was given.
         """
         return next(iter(self._comparisons), None)
 
@@ -162,6 +212,50 @@ class ReportData:
             found |= {(row.model, row.baseline, row.metric): row for row in comparison.rows}
             found |= {(r.baseline, r.model, r.metric): turned_row(r) for r in comparison.rows}
         return found
+
+    @cached_property
+    def cautions(self) -> tuple[Caution, ...]:
+        """Where the numbers may answer another question than was meant, as results and comparison say."""
+        if len(self.runs) > 1:
+            silenced = frozenset[str]() if self.compared is None else self.compared.silenced
+            return tuple(comparison_cautions(self.runs, self.metrics, silenced))
+        return tuple(unique_cautions(run.cautions for runs in self.runs.values() for run in runs))
+
+    @cached_property
+    def sampling(self) -> list[str]:
+        """A warning where candidates were sampled: such numbers are not those of the full catalogue."""
+        notes = {name: self.first(name).notes.get("sampled") for name in self.names}
+        reasons = [
+            note if isinstance(note, str) else f"{name} was ranked among sampled candidates only."
+            for name, note in notes.items()
+            if note
+        ]
+        reasons += [
+            f"The audit says so: {f['name']}."
+            for f in self.audited
+            if "sampled" in f["name"].lower() and f["severity"] != "ok"
+        ]
+        return [_SAMPLED, *dict.fromkeys(reasons)] if reasons else []
+
+    @cached_property
+    def decision(self) -> Decision:
+        """What to ship, what it gains, what it costs and what would change it."""
+        return decide(self, len(self.cautions) + len(self.sampling))
+
+    @cached_property
+    def intervals(self) -> Mapping[tuple[str, str], Triple]:
+        """{(model, metric): the value and the ends of its 95% interval}, NaN where there is none."""
+        return _WhenAsked(lambda key: value_with_interval(self, *key))
+
+    @cached_property
+    def strata(self) -> list[GroupValues]:
+        """The headline metric by each kind of group that is known of the users."""
+        return list(find_strata(self))
+
+    @cached_property
+    def group_rows(self) -> Mapping[str, Mapping[tuple[str, str, str], GroupRow]]:
+        """{baseline: each model against it within each group}, by (model, stratum, group)."""
+        return _WhenAsked(lambda baseline: compare_in_groups(self, baseline))
 
     @property
     def reference(self) -> str | None:
@@ -182,7 +276,7 @@ class ReportData:
     @property
     def ties_with_best(self) -> list[str]:
         """The models that no test separates from the best on the headline, without the best itself."""
-        rows = {n: self.rows.get((n, self.best, self.metric)) for n in self.names[1:]}
+        rows = {n: self.rows.get((n, self.best, self.headline)) for n in self.names[1:]}
         return [n for n, row in rows.items() if row is not None and row.verdict.kind != "worse"]
 
     def is_beyond_accuracy(self, metric: str) -> bool:
@@ -194,12 +288,12 @@ class ReportData:
 
     def first(self, name: str) -> Evaluation:
         """Return the first run of a model; conventions, counts and requests are the same in all runs."""
-        return self.models[name][0]
+        return self.runs[name][0]
 
     @cached_property
     def metrics(self) -> list[str]:
         """The metrics all models were evaluated with, in the order of the first."""
-        evaluations = [e for runs in self.models.values() for e in runs]
+        evaluations = [e for runs in self.runs.values() for e in runs]
         return [m for m in evaluations[0] if all(m in e for e in evaluations)]
 
     @cached_property
@@ -215,18 +309,18 @@ class ReportData:
 
     def value(self, name: str, metric: str) -> float:
         """Return the overall value, averaged over runs."""
-        return float(np.mean([e[metric] for e in self.models[name]]))
+        return float(np.mean([e[metric] for e in self.runs[name]]))
 
     @cached_property
     def per_case_metrics(self) -> list[str]:
         """Metrics with a value for each user; the others are of the whole catalogue."""
-        evaluations = [e for runs in self.models.values() for e in runs]
+        evaluations = [e for runs in self.runs.values() for e in runs]
         return [m for m in self.metrics if all(_has_cases(e, m) for e in evaluations)]
 
     @cached_property
     def per_case(self) -> Mapping[str, PerCase]:
         """One table per model, averaged over its runs."""
-        tables_by_model = {name: [e.per_case for e in runs] for name, runs in self.models.items()}
+        tables_by_model = {name: [e.per_case for e in runs] for name, runs in self.runs.items()}
         layout = run_layout(tables_by_model, "auto")
         return {
             name: merge_runs(tables, layout, self.per_case_metrics)
@@ -251,7 +345,7 @@ class ReportData:
         return users.astype(object) if users.dtype.kind in "US" else users
 
 
-def gather_report_data(
+def make_study(
     results: Any,
     *,
     baseline: str | None = None,
@@ -264,29 +358,42 @@ def gather_report_data(
     audit: Any = None,
     history: Any = None,
     methods: Mapping[str, Any] | None = None,
-) -> ReportData:
-    """Read and check the inputs of a report; the arguments are those of write_report."""
-    models, comparison = _read_results(results)
-    base = _choose_baseline(models, baseline, comparison)
-    shared = [m for m in next(iter(models.values()))[0] if all(m in e for s in models.values() for e in s)]
+) -> Study:
+    """Read and check what a report is made of; the arguments are those of write_report.
+
+    A study stays as it is, but for what else is given.
+    """
+    if not isinstance(results, Study):
+        study = _study_of(results, baseline, metric)
+    elif baseline is None and metric is None:
+        study = results
+    else:
+        of_all = results.compared or results.runs
+        again = _study_of(of_all, baseline or results.baseline, metric or results.headline)
+        study = replace(results, runs=again.runs, baseline=again.baseline, headline=again.headline)
+    read: dict[str, Any] = {
+        "lists": None if lists is None else _read_model_lists(lists, study.names),
+        "test": None if truth is None else read_interactions(truth, table="truth"),
+        "history": None if train is None else read_interactions(train, table="train"),
+        "items": None if items is None else read_item_names(items),
+        "embeddings": embeddings,
+        "audited": None if audit is None else findings_of(audit),
+        "over_time": None if history is None else history_by_metric(history),
+        "facts": methods,
+    }
+    read = {name: value for name, value in read.items() if value is not None}
+    return replace(study, **read) if read else study
+
+
+def _study_of(results: Any, baseline: str | None, metric: str | None) -> Study:
+    """Return the results alone, best first."""
+    runs, comparison = _read_results(results)
+    base = _choose_baseline(runs, baseline, comparison)
+    shared = [m for m in next(iter(runs.values()))[0] if all(m in e for s in runs.values() for e in s)]
     if not shared:
         raise InputError("the models share no metric.", hint="Evaluate all models with the same metrics.")
-    headline = _choose_metric(models, shared, metric, comparison)
-    data = ReportData(
-        models,
-        base,
-        headline,
-        comparison,
-        _read_model_lists(lists, list(models)),
-        None if truth is None else read_interactions(truth, table="truth"),
-        None if train is None else read_interactions(train, table="train"),
-        _read_item_names(items),
-        embeddings,
-        findings_of(audit),
-        history_by_metric(history),
-        methods or {},
-    )
-    return replace(data, models={name: models[name] for name in data.ranked(headline)})
+    study = Study(runs, base, _choose_metric(runs, shared, metric, comparison), comparison)
+    return replace(study, runs={name: runs[name] for name in study.ranked(study.headline)})
 
 
 def _read_results(results: Any) -> tuple[dict[str, list[Evaluation]], Comparison | None]:
@@ -428,8 +535,6 @@ def _choose_metric(
 
 def _read_model_lists(lists: Any, names: Sequence[str]) -> dict[str, Lists]:
     """Return {model: lists}; a single model may have its lists passed without its name."""
-    if lists is None:
-        return {}
     if isinstance(lists, Mapping) and lists and set(lists) <= set(names):
         lists_by_model = dict(lists)
     elif len(names) == 1:
@@ -446,8 +551,8 @@ def _read_model_lists(lists: Any, names: Sequence[str]) -> dict[str, Lists]:
     }
 
 
-def _read_item_names(items: Any) -> ItemNames:
-    """Titles and groups from {item: title} or from a table with item and title (and category) columns."""
+def read_item_names(items: Any) -> ItemNames:
+    """Return titles and groups of {item: title}, or of a table with item and title (and category) columns."""
     if items is None:
         return ItemNames()
     table = read_table(items, table="items")
@@ -482,8 +587,6 @@ def findings_of(audit: Any) -> list[dict[str, Any]]:
         InputError: it is something else.
         UnknownNameError: a severity is not error, warning, note, info or ok.
     """
-    if audit is None:
-        return []
     findings = audit.get("findings") if isinstance(audit, Mapping) else audit
     if isinstance(findings, str) or not isinstance(findings, Sequence):
         raise came_as("audit", audit, hint="Pass what recsys.audit returned.")
@@ -518,8 +621,6 @@ def history_by_metric(history: Any) -> dict[str, MetricHistory]:
     Raises:
         InputError: it is something else, or a row lacks a time or a number.
     """
-    if history is None:
-        return {}
     frame = None if isinstance(history, ResultHistory) else as_frame(history)
     notes: dict[str, list[str]] = {}
     if isinstance(history, ResultHistory):
