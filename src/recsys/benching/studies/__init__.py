@@ -43,7 +43,7 @@ from recsys.records.arrays import Array, Float
 from recsys.report import figures
 from recsys.splits import global_temporal, per_user_ratio, random_ratio
 
-__all__ = ["STUDIES", "Setting", "Study", "run_study", "setting_of"]
+__all__ = ["STUDIES", "Setting", "StudyResult", "run_study", "setting_of"]
 
 
 def __dir__() -> list[str]:
@@ -65,7 +65,7 @@ _AT_RANDOM = "80 % of the rows for training, 20 % for test, drawn at random"
 
 
 @dataclass(frozen=True, repr=False)
-class Study(Tabled):
+class StudyResult(Tabled):
     """One question and its answer; prints as text, saves itself with its figure.
 
     `about` says what the numbers are of: the data, the split, the seed, and the conventions of the rankings.
@@ -102,11 +102,11 @@ class Study(Tabled):
         return page, picture
 
 
-def run_study(name: str, data: Any = None, *, seed: int = 0) -> Study:
+def run_study(name: str, data: Any = None, *, seed: int = 0) -> StudyResult:
     """Run one study on a data set with ratings and times, or on the demo world."""
     if name not in STUDIES:
         raise UnknownNameError("study", name, STUDIES)
-    return Study(name, STUDIES[name], *_FUNCTIONS[name](setting_of(data, seed=seed), seed))
+    return StudyResult(name, STUDIES[name], *_FUNCTIONS[name](setting_of(data, seed=seed), seed))
 
 
 def _study(name: str, question: str) -> Callable[[_Function], _Function]:
