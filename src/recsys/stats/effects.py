@@ -17,6 +17,7 @@ mean sign of first - second over all pairs of cases, and the rank-biserial corre
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -43,6 +44,8 @@ from recsys.stats.results import (
 )
 from recsys.stats.samples import Sample
 
+# The columns whose variances make up what a difference is measured in, each with its share.
+Parts = Callable[[Differences], Sequence[tuple[float, Float]]]
 STANDARDISED = ((0.2, "negligible"), (0.5, "small"), (0.8, "medium"))
 DOMINANCE = ((0.147, "negligible"), (0.33, "small"), (0.474, "medium"))
 
@@ -137,13 +140,7 @@ def d_z(differences: Paired | npt.ArrayLike, *, confidence: float = 0.95) -> Eff
     pairs = as_paired(differences)
     if not isinstance(pairs, Differences) or pairs.sums is not None:
         return d_z_of(pairs.sample, confidence)
-    d, shares = _drop_zero_weights(pairs)
-    values = d.values
-    mean, scale = _weighted_mean(values, shares), deviation(values, shares)
-    effect = t_ratio(mean, scale)
-    centred = (values - mean) / scale if scale > 0 else np.zeros_like(values)
-    influence = centred - effect / 2.0 * (centred**2 - 1.0) if math.isfinite(effect) else centred
-    return _effect_from_influence("d_z", effect, influence, d.clusters, shares=shares, confidence=confidence)
+    return _standardised_difference("d_z", pairs, lambda d: [(1.0, d.values)], confidence=confidence)
 
 
 def d_z_of(sample: Sample, confidence: float = 0.95) -> Effect:
@@ -164,32 +161,30 @@ def d_z_of(sample: Sample, confidence: float = 0.95) -> Effect:
 
 def pooled_d(differences: Differences, *, confidence: float = 0.95) -> Effect:
     """Cohen's d with the pooled standard deviation of the two sides; pairing narrows the interval."""
-    return _standardised_difference("d (pooled)", differences, (0.5, 0.5), confidence=confidence)
+    return _standardised_difference(
+        "d (pooled)", differences, lambda d: [(0.5, d.first), (0.5, d.second)], confidence=confidence
+    )
 
 
 def glass_delta(differences: Differences, *, confidence: float = 0.95) -> Effect:
     """Mean difference over the standard deviation of the second side, the baseline."""
-    return _standardised_difference("Glass's delta", differences, (0.0, 1.0), confidence=confidence)
+    of_baseline: Parts = lambda d: [(1.0, d.second)]  # noqa: E731
+    return _standardised_difference("Glass's delta", differences, of_baseline, confidence=confidence)
 
 
 def _standardised_difference(
-    name: str, differences: Differences, parts: tuple[float, float], *, confidence: float
+    name: str, differences: Differences, parts_of: Parts, *, confidence: float
 ) -> Effect:
-    """Mean difference over the root of the two sides' variances, weighted by `parts`."""
+    """Mean difference over the root of the variances of some columns, each with its share."""
     d, shares = _drop_zero_weights(differences)
-    first_centred, second_centred = (
-        d.first - _weighted_mean(d.first, shares),
-        d.second - _weighted_mean(d.second, shares),
-    )
-    variances = (deviation(d.first, shares) ** 2, deviation(d.second, shares) ** 2)
-    scale = math.sqrt(parts[0] * variances[0] + parts[1] * variances[1])
-    effect = t_ratio(_weighted_mean(d.values, shares), scale)
-    if not math.isfinite(effect):
-        return _effect_from_influence(
-            name, effect, np.zeros_like(first_centred), d.clusters, confidence=confidence
+    mean, parts = _weighted_mean(d.values, shares), parts_of(d)
+    scale = math.sqrt(sum(share * deviation(column, shares) ** 2 for share, column in parts))
+    effect, influence = t_ratio(mean, scale), np.zeros_like(d.first)
+    if math.isfinite(effect):
+        squares = sum(
+            share * ((column - _weighted_mean(column, shares)) / scale) ** 2 for share, column in parts
         )
-    scale_influence = (parts[0] * first_centred**2 + parts[1] * second_centred**2) / scale**2 - 1.0
-    influence = (first_centred - second_centred) / scale - effect / 2.0 * scale_influence
+        influence = (d.values - mean) / scale - effect / 2.0 * (squares - 1.0)
     return _effect_from_influence(name, effect, influence, d.clusters, shares=shares, confidence=confidence)
 
 
@@ -224,18 +219,12 @@ def cliffs_delta(differences: Differences, *, paired: bool = True, confidence: f
     above, below = _dominance(d.first, d.second, weights), -_dominance(d.second, d.first, weights)
     # Unweighted, these are whole numbers, so that no difference gives exactly 0.
     value = float(above @ weights) / n**2
-    first_influence, second_influence = above / n, below / n
-    if paired:
-        return _effect_from_influence(
-            "Cliff's delta", value, first_influence + second_influence - 2.0 * value, d.clusters,
-            shares=shares, confidence=confidence, steps=DOMINANCE,
-        )  # fmt: skip
-    squares = float(
-        ((weights * (first_influence - value)) ** 2 + (weights * (second_influence - value)) ** 2).sum()
+    influence, clusters = above / n + below / n - 2.0 * value, d.clusters
+    if not paired:  # both sides vary by themselves
+        influence, clusters = np.hypot(above / n - value, below / n - value), None
+    return _effect_from_influence(
+        "Cliff's delta", value, influence, clusters, shares=shares, confidence=confidence, steps=DOMINANCE
     )
-    error = math.sqrt(squares / (n - 1.0) / n) if n > 1 else math.nan
-    interval = t_interval(value, error, n - 1, confidence)
-    return Effect("Cliff's delta", value, interval, label_of(value, DOMINANCE), n)
 
 
 def _dominance(values: Float, others: Float, shares: Float) -> Float:
