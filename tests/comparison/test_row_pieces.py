@@ -188,7 +188,7 @@ options = st.fixed_dictionaries(
 @given(data=st.data(), chosen=options, most=st.sampled_from([1 << 16, 2]))
 def test_the_pieces_give_the_table_of_the_rows(data, chosen, most, tmp_path_factory, monkeypatch):
     """`most`: how many differences are counted one by one."""
-    monkeypatch.setattr(samples, "_MOST_DISTINCT", most)
+    monkeypatch.setattr(samples, "MOST_DISTINCT", most)
     results = data.draw(models())
     folder, owner = tmp_path_factory.mktemp("rows"), data.draw(deals(results))
     by_pieces = {name: stored(one, folder / name, owner[name]) for name, one in results.items()}
@@ -203,7 +203,7 @@ def test_the_pieces_give_the_table_of_the_rows(data, chosen, most, tmp_path_fact
 @few
 @given(data=st.data(), most=st.sampled_from([1 << 16, 2]), margin=st.sampled_from(["1%", "30%", 0.05, 0]))
 def test_the_pieces_give_the_gate_of_the_rows(data, most, margin, tmp_path_factory, monkeypatch):
-    monkeypatch.setattr(samples, "_MOST_DISTINCT", most)
+    monkeypatch.setattr(samples, "MOST_DISTINCT", most)
     results = data.draw(models(2))
     folder, owner = tmp_path_factory.mktemp("rows"), data.draw(deals(results))
     new, old = (stored(one, folder / name, owner[name]) for name, one in results.items())
@@ -312,7 +312,7 @@ def test_runs_weights_clusters_and_results_in_memory_are_read_into_memory(real, 
 
 
 def test_too_many_distinct_differences_of_few_users_are_read_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr(samples, "_MOST_DISTINCT", 3)
+    monkeypatch.setattr(samples, "MOST_DISTINCT", 3)
     old, new = np.full(300, 0.4), np.full(300, 0.4)
     new[:9] += np.linspace(-0.2, 0.5, 9)
     memory = {

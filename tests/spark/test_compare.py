@@ -53,7 +53,7 @@ def test_a_comparison_on_the_cluster_is_that_on_the_driver(spark, folders):
 
 @pytest.mark.parametrize("levels", [4, 1 << 16])  # distinct differences that are counted
 def test_bootstraps_and_values_that_must_be_read_are_those_of_the_driver(spark, folders, monkeypatch, levels):
-    monkeypatch.setattr("recsys.stats.samples._MOST_DISTINCT", levels)
+    monkeypatch.setattr("recsys.stats.samples.MOST_DISTINCT", levels)
     asked = {
         "baseline": "old",
         "metrics": ["ndcg@10", "f1@10"],

@@ -30,7 +30,7 @@ def summed(first, second, n_pieces, centres=(0.0, 0.0)):
 @pytest.mark.filterwarnings("ignore::recsys.stats.results.RankTestWarning")
 def test_sums_are_as_accurate_as_the_values(level, spread, most, monkeypatch):
     """Also where the spread is small beside the level, as of a mean popularity."""
-    monkeypatch.setattr(samples, "_MOST_DISTINCT", most)
+    monkeypatch.setattr(samples, "MOST_DISTINCT", most)
     rng = np.random.default_rng(3)
     first, second = level + spread * rng.random((2, 5000)) ** 3
     pairs, sums = pair(first, second), summed(first, second, 7, (level, level))

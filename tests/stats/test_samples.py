@@ -11,7 +11,7 @@ from recsys.stats import samples
 from recsys.stats.bootstrap import Units, unit_keys
 from recsys.stats.gaffke import mean_bounds
 from recsys.stats.root_finding import crossing
-from recsys.stats.samples import FEW, Sample, count_differing, linearised
+from recsys.stats.samples import FEW, Sample, add_histograms, count_differing, histogram_of, linearised
 from recsys.stats.sign_flips import SignFlips
 
 
@@ -34,13 +34,50 @@ def numbers_of(sample):
     ]  # fmt: skip
 
 
+def test_a_histogram_has_distinct_rows_in_order():
+    found = histogram_of([np.array([2.0, -0.0, 1.0, 0.0, 2.0]), np.array([5.0, 3.0, 4.0, 3.0, 1.0])])
+    assert found.rows.tolist() == [[0.0, 3.0], [1.0, 4.0], [2.0, 1.0], [2.0, 5.0]]
+    assert found.counts.tolist() == [2, 1, 1, 1]
+    for column in ([-0.0, 0.0], [0.0, -0.0], [-0.0]):
+        assert not np.signbit(histogram_of([np.array(column)]).rows).any()
+        assert not np.signbit(histogram_of([np.ones(len(column)), np.array(column)]).rows).any()
+    empty = histogram_of([np.zeros(0), np.zeros(0)])
+    assert (empty.rows.shape, len(empty.counts)) == ((0, 2), 0)
+
+
+def test_a_histogram_has_so_many_rows_and_no_more():
+    three = np.array([1.0, 2.0, 3.0, 3.0])
+    assert len(histogram_of([three], 3).counts) == 3
+    assert histogram_of([three], 2) is None
+    assert histogram_of([np.ones(4), three], 2) is None
+    assert len(histogram_of([np.ones(4), three], 3).counts) == 3
+    assert histogram_of([three, np.array([1.0, 1.0, 1.0, 2.0])], 3) is None
+    assert len(histogram_of([np.arange(65536.0)]).counts) == 65536
+    assert histogram_of([np.arange(65537.0)]) is None
+
+
+def test_histograms_add_up():
+    parts = [histogram_of([np.array(column)]) for column in ([1.0, 2.0, 2.0], [0.0, 2.0], [3.0])]
+    whole = add_histograms(parts)
+    assert whole.rows.tolist() == [[0.0], [1.0], [2.0], [3.0]]
+    assert whole.counts.tolist() == [1, 1, 3, 1]
+    assert len(add_histograms(parts, 4).counts) == 4
+    assert add_histograms(parts, 3) is None
+    assert add_histograms([*parts, None]) is None
+    pairs = [histogram_of([np.array([1.0, 1.0]), np.array([2.0, 3.0])])] * 2
+    assert (add_histograms(pairs).rows.tolist(), add_histograms(pairs).counts.tolist()) == (
+        [[1, 2], [1, 3]],
+        [2, 2],
+    )
+
+
 @pytest.mark.parametrize("n", [3, 40, 3000])
 def test_a_histogram_says_what_its_values_say(n, monkeypatch):
     values = np.round(np.random.default_rng(n).normal(0.1, 0.5, n), 1).clip(-2, 2)
     counted = Sample.of(values)
     assert counted.counts is not None
     assert len(counted.values) <= 40
-    monkeypatch.setattr(samples, "_MOST_DISTINCT", 1)
+    monkeypatch.setattr(samples, "MOST_DISTINCT", 1)
     assert Sample.of(values).counts is None
     assert numbers_of(Sample.of(values)) == pytest.approx(numbers_of(counted), rel=1e-9)
 

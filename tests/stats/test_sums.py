@@ -15,10 +15,8 @@ from recsys.stats.intervals import mean_interval
 from recsys.stats.results import SkewWarning
 from recsys.stats.sums import (
     CaseValues,
-    add_histograms,
     add_sums,
     combination_from,
-    histogram_of,
     interval_from,
     mean_from,
 )
@@ -38,43 +36,6 @@ def sums_of(
 
 def without_histogram(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "histogram_of", lambda *_: None)
-
-
-def test_a_histogram_has_distinct_rows_in_order():
-    found = histogram_of([np.array([2.0, -0.0, 1.0, 0.0, 2.0]), np.array([5.0, 3.0, 4.0, 3.0, 1.0])])
-    assert found.rows.tolist() == [[0.0, 3.0], [1.0, 4.0], [2.0, 1.0], [2.0, 5.0]]
-    assert found.counts.tolist() == [2, 1, 1, 1]
-    for column in ([-0.0, 0.0], [0.0, -0.0], [-0.0]):
-        assert not np.signbit(histogram_of([np.array(column)]).rows).any()
-        assert not np.signbit(histogram_of([np.ones(len(column)), np.array(column)]).rows).any()
-    empty = histogram_of([np.zeros(0), np.zeros(0)])
-    assert (empty.rows.shape, len(empty.counts)) == ((0, 2), 0)
-
-
-def test_a_histogram_has_so_many_rows_and_no_more():
-    three = np.array([1.0, 2.0, 3.0, 3.0])
-    assert len(histogram_of([three], 3).counts) == 3
-    assert histogram_of([three], 2) is None
-    assert histogram_of([np.ones(4), three], 2) is None
-    assert len(histogram_of([np.ones(4), three], 3).counts) == 3
-    assert histogram_of([three, np.array([1.0, 1.0, 1.0, 2.0])], 3) is None
-    assert len(histogram_of([np.arange(65536.0)]).counts) == 65536
-    assert histogram_of([np.arange(65537.0)]) is None
-
-
-def test_histograms_add_up():
-    parts = [histogram_of([np.array(column)]) for column in ([1.0, 2.0, 2.0], [0.0, 2.0], [3.0])]
-    whole = add_histograms(parts)
-    assert whole.rows.tolist() == [[0.0], [1.0], [2.0], [3.0]]
-    assert whole.counts.tolist() == [1, 1, 3, 1]
-    assert len(add_histograms(parts, 4).counts) == 4
-    assert add_histograms(parts, 3) is None
-    assert add_histograms([*parts, None]) is None
-    pairs = [histogram_of([np.array([1.0, 1.0]), np.array([2.0, 3.0])])] * 2
-    assert (add_histograms(pairs).rows.tolist(), add_histograms(pairs).counts.tolist()) == (
-        [[1, 2], [1, 3]],
-        [2, 2],
-    )
 
 
 def test_sums_are_exact_and_of_the_cases_with_a_value():

@@ -91,9 +91,8 @@ def _packed(sums: PairSums) -> dict[str, Any]:
 
 
 def _opened(packed: Mapping[str, Any]) -> PairSums:
-    levels = packed["levels"]
     sums = {name: Fraction(*ratio) for name, ratio in packed["sums"].items()}
-    return PairSums(**{**packed, "sums": sums, "levels": None if levels is None else tuple(levels)})
+    return PairSums(**{**packed, "sums": sums})
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,12 +17,12 @@ import numpy.typing as npt
 
 from recsys.errors import ColumnError, IdTypeError, InputError, Phrase
 from recsys.kernels.exact_sums import exact_sum
-from recsys.records.arrays import Array, Bool, Float, PerCase, cached_property
+from recsys.records.arrays import Array, Bool, Float, Histogram, PerCase, cached_property
 from recsys.records.checks import to_floats
 from recsys.records.facts import Note, note
 from recsys.stats.bootstrap import Units, Words, collapse, influences, unit_keys
 from recsys.stats.results import UnpairedWarning, caution
-from recsys.stats.samples import Sample, count_values
+from recsys.stats.samples import Sample, add_histograms, histogram_of
 
 
 class Sides(NamedTuple):
@@ -46,7 +46,7 @@ class PairSums:
     centres: tuple[float, float]
     sums: Mapping[str, Fraction]
     ends: Mapping[str, tuple[float, float]]
-    levels: tuple[Float, Float] | None
+    levels: Histogram | None
     n_unpaired: int = 0
     notes: tuple[Note, ...] = ()
     spent: None = None
@@ -66,13 +66,11 @@ class PairSums:
         }
         columns |= {"a": a, "b": b, "aa": a * a, "ab": a * b, "bb": b * b}
         sums = {name: exact_sum(column) for name, column in columns.items()}
-        return PairSums(len(first), centres, sums, ends, count_values([difference]))
+        return PairSums(len(first), centres, sums, ends, histogram_of([difference]))
 
     @staticmethod
     def total(parts: Sequence[PairSums]) -> PairSums:
         """The sums over all parts, which have the same centres."""
-        known = [part.levels for part in parts if part.levels is not None]
-        levels = count_values(*zip(*known, strict=True)) if len(known) == len(parts) else None
         return PairSums(
             sum(part.n_cases for part in parts),
             parts[0].centres,
@@ -81,17 +79,14 @@ class PairSums:
                 name: (min(p.ends[name][0] for p in parts), max(p.ends[name][1] for p in parts))
                 for name in parts[0].ends
             },
-            levels,
+            add_histograms([part.levels for part in parts]),
             sum(part.n_unpaired for part in parts),
         )
 
     @cached_property
     def sample(self) -> Sample:
         """The differences, which are read where they are too many to be kept."""
-        mean = float(self.sums["difference"] / self.n_cases)
-        if self.levels is None:
-            return Sample(self.read(), known_mean=mean)
-        return Sample(self.levels[0], None, self.levels[1], known_mean=mean)
+        return Sample.counted(self.levels, float(self.sums["difference"] / self.n_cases), self.read)
 
     def side_estimates(self) -> Sides:
         """The means of both sides, and the variances of these means."""

@@ -9,18 +9,18 @@ the order of the units.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from recsys.kernels.exact_sums import exact_mean
-from recsys.records.arrays import Bool, Float, cached_property
+from recsys.records.arrays import Bool, Float, Histogram, cached_property
 from recsys.stats.bootstrap import Units, has_spread, influences
 
 # With fewer units that differ, a mean is not normal however many units there are.
 FEW = 20
-_MOST_DISTINCT = 1 << 16
+MOST_DISTINCT = 1 << 16
 _BLOCK = 1 << 16
 # Of more levels, so many of the heaviest stay as they are, and the others become two levels in each group.
 _MOST_LEVELS, _HEAVIEST, _GROUPS = 64, 32, 16
@@ -109,8 +109,14 @@ class Sample:
                 return Sample(values, weights, counts)
         if counts is not None or not len(values):
             return Sample(values, None, counts)
-        levels, times = count_values([values]) or (values, None)
-        return Sample(levels, None, times, known_mean=exact_mean(values))
+        return Sample.counted(histogram_of([values]), exact_mean(values), lambda: values)
+
+    @staticmethod
+    def counted(levels: Histogram | None, mean: float, values: Callable[[], Float]) -> Sample:
+        """The sample of values that were counted, or of the values where they are too many."""
+        if levels is None:
+            return Sample(values(), known_mean=mean)
+        return Sample(levels.rows[:, 0], None, levels.counts.astype(np.float64), known_mean=mean)
 
     @property
     def times(self) -> Float:
@@ -405,15 +411,34 @@ def few_levels(values: Float, counts: Float) -> tuple[Float, Float]:
     return values[kept], counts[kept]
 
 
-def count_values(parts: Sequence[Float], counts: Sequence[Float] | None = None) -> tuple[Float, Float] | None:
-    """The distinct values of all parts in ascending order, and how often each occurs; None if they are many.
+def histogram_of(columns: Sequence[Float], most: int | None = None) -> Histogram | None:
+    """The distinct rows of the columns and how often each occurs; None if there are more than `most`."""
+    import pandas as pd
 
-    `counts`: how often each value of a part occurs, once by default.
-    """
-    values = np.concatenate(parts) if len(parts) > 1 else parts[0]
-    if counts is None:
-        distinct, times = np.unique(values, return_counts=True)
-    else:
-        distinct, level = np.unique(values, return_inverse=True)
-        times = np.bincount(level, np.concatenate(counts), minlength=len(distinct))
-    return None if len(distinct) > _MOST_DISTINCT else (distinct, times.astype(np.float64))
+    most = most or MOST_DISTINCT
+    code, distinct = pd.factorize(columns[0] + 0.0)  # -0.0 is 0.0
+    rows = distinct[:, None]
+    for column in columns[1:]:
+        codes, values = pd.factorize(column + 0.0)
+        if max(len(rows), len(values)) > most:
+            return None
+        code, pairs = pd.factorize(code * max(len(values), 1) + codes)
+        rows = np.column_stack([rows[pairs // max(len(values), 1)], values[pairs % max(len(values), 1)]])
+    if len(rows) > most:
+        return None
+    order = np.lexsort(rows.T[::-1])
+    return Histogram(rows[order], np.bincount(code, minlength=len(rows))[order])
+
+
+def add_histograms(parts: Sequence[Histogram | None], most: int | None = None) -> Histogram | None:
+    """The histogram of all parts; None if one of them is, or if there are more than `most` distinct rows."""
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    rows = np.concatenate([part.rows for part in known])
+    order = np.lexsort(rows.T[::-1])
+    rows = rows[order]
+    is_new = np.append(True, (rows[1:] != rows[:-1]).any(axis=1))[: len(rows)]
+    counts = np.zeros(int(is_new.sum()), dtype=np.int64)
+    np.add.at(counts, np.cumsum(is_new) - 1, np.concatenate([part.counts for part in known])[order])
+    return None if len(counts) > (most or MOST_DISTINCT) else Histogram(rows[is_new], counts)

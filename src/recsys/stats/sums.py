@@ -20,14 +20,13 @@ import numpy as np
 
 from recsys.errors import MergeError, NoRowsError
 from recsys.kernels.exact_sums import exact_sum
-from recsys.records.arrays import Array, Bool, Float, Histogram, PerCase, Sums
+from recsys.records.arrays import Array, Bool, Float, PerCase, Sums
 from recsys.records.facts import note
 from recsys.stats.intervals import Combination
 from recsys.stats.mean_inference import Method, infer_mean
 from recsys.stats.results import Estimate, SkewWarning, caution, t_interval
-from recsys.stats.samples import Sample
+from recsys.stats.samples import MOST_DISTINCT, Sample, add_histograms, histogram_of
 
-_MOST_DISTINCT = 1 << 16
 # Where no unit weighs more than this share of all, its weight moves an error by no more than that share.
 _LARGEST_SHARE = 1e-3
 # Where no unit has more than this share of the squares, at least 10 of them make up the spread.
@@ -94,38 +93,6 @@ def _units_of_users(columns: Mapping[str, Float], users: Array) -> dict[str, Flo
     units = {name: total(column) for name, column in columns.items()}
     units.setdefault("w", total(np.ones(len(users))))
     return units
-
-
-def histogram_of(columns: Sequence[Float], most: int = _MOST_DISTINCT) -> Histogram | None:
-    """The distinct rows of the columns and how often each occurs; None if there are more than `most`."""
-    import pandas as pd
-
-    code, distinct = pd.factorize(columns[0] + 0.0)  # -0.0 is 0.0
-    rows = distinct[:, None]
-    for column in columns[1:]:
-        codes, values = pd.factorize(column + 0.0)
-        if max(len(rows), len(values)) > most:
-            return None
-        code, pairs = pd.factorize(code * max(len(values), 1) + codes)
-        rows = np.column_stack([rows[pairs // max(len(values), 1)], values[pairs % max(len(values), 1)]])
-    if len(rows) > most:
-        return None
-    order = np.lexsort(rows.T[::-1])
-    return Histogram(rows[order], np.bincount(code, minlength=len(rows))[order])
-
-
-def add_histograms(parts: Sequence[Histogram | None], most: int = _MOST_DISTINCT) -> Histogram | None:
-    """The histogram of all parts; None if one of them is, or if there are more than `most` distinct rows."""
-    known = [part for part in parts if part is not None]
-    if len(known) < len(parts):
-        return None
-    rows = np.concatenate([part.rows for part in known])
-    order = np.lexsort(rows.T[::-1])
-    rows = rows[order]
-    is_new = np.append(True, (rows[1:] != rows[:-1]).any(axis=1))[: len(rows)]
-    counts = np.zeros(int(is_new.sum()), dtype=np.int64)
-    np.add.at(counts, np.cumsum(is_new) - 1, np.concatenate([part.counts for part in known])[order])
-    return None if len(counts) > most else Histogram(rows[is_new], counts)
 
 
 def add_sums(parts: Sequence[Sums]) -> Sums:
@@ -285,7 +252,7 @@ class CaseValues(NamedTuple):
             NoRowsError: there are too many distinct values to have counted them.
         """
         if sums.counted is None:
-            raise NoRowsError(f"a quantile of more than {_MOST_DISTINCT:,} distinct values")
+            raise NoRowsError(f"a quantile of more than {MOST_DISTINCT:,} distinct values")
         columns, counts = sums.counted.rows.T, sums.counted.counts.astype(np.float64)
         is_weighted = len(columns) > 1
         return CaseValues(columns[0], counts * columns[1] if is_weighted else counts, is_weighted)

@@ -24,6 +24,7 @@ from recsys.evaluation.in_pieces.pieces import PieceResult, join_pieces, result_
 from recsys.evaluation.results import Evaluation
 from recsys.metrics.registry import parse_all
 from recsys.records.arrays import Partial, PerCase
+from recsys.stats import samples
 from recsys.stats import sums as sums_module
 from worlds.lists import World, list_frame, truth_frame, worlds
 
@@ -224,9 +225,8 @@ def test_beyond_the_histogram_the_sums_give_t_and_kept_values_all(partial, data)
 
 @pytest.mark.parametrize("weights", [None, "even", "uneven"])
 def test_a_histogram_that_grows_too_large_is_left_behind(monkeypatch, weights):
-    monkeypatch.setattr(sums_module, "_MOST_DISTINCT", 4)
-    monkeypatch.setattr(sums_module.histogram_of, "__defaults__", (4,))
-    monkeypatch.setattr(sums_module.add_histograms, "__defaults__", (4,))
+    monkeypatch.setattr(sums_module, "MOST_DISTINCT", 4)
+    monkeypatch.setattr(samples, "MOST_DISTINCT", 4)
     rng = np.random.default_rng(3)
     n = 4000
     values = rng.integers(0, 6, n) / 5
