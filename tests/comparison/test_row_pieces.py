@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import warnings
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -112,6 +113,16 @@ def outcome(call):
             return call()
         except InputError as error:
             return f"{type(error).__name__}: {error}"
+
+
+@pytest.mark.parametrize("verb", [recsys.compare, partial(recsys.gate, margins={"hit@10": "1%"})])
+def test_folders_without_any_user_are_refused_like_their_rows(verb, tmp_path):
+    empty = result_of(np.zeros(0, dtype=np.int64), {"hit@10": np.zeros(0)}, {}, np.zeros(0, dtype=np.uint64))
+    kept = [stored(empty, tmp_path / name) for name in "ab"]
+    given = [({"a": a, "b": b},) if verb is recsys.compare else (a, b) for a, b in ([empty] * 2, kept)]
+    in_memory, in_folders = (outcome(lambda one=one: verb(*one)) for one in given)
+    assert in_memory == in_folders
+    assert "hit@10" in in_memory
 
 
 def as_numbers(found):

@@ -383,37 +383,21 @@ def _compare_rows(
         }
         for name, model_runs in runs.items()
     }
-    ranges = value_ranges(requests, everything)
+    shared: Any = {"baseline": baseline, "pairs": pairs, "options": options, "grouped": grouped}
+    shared["ranges"] = value_ranges(requests, everything)
     notes: tuple[Note, ...] = ()
     if any(folder_of(e) is not None for e in everything):
         reason = _why_in_memory(runs, options)
         if not reason:
             results = {name: e for name, (e,) in runs.items()}
             means = {name: e.overall for name, e in results.items()}
-            return compare_pairs(
-                partial(make_pairs, row_pieces(results, requests), centres=means, has_terms=has_terms),
-                list(means),
-                names,
-                lambda metric: {model: of[metric] for model, of in means.items()},
-                baseline=baseline,
-                pairs=pairs,
-                options=options,
-                grouped=grouped,
-                ranges=ranges,
-            )
+            add_up = partial(make_pairs, row_pieces(results, requests), centres=means, has_terms=has_terms)
+            means_of = lambda metric: {n: of[metric] for n, of in means.items()}  # noqa: E731
+            return compare_pairs(add_up, list(means), names, means_of, **shared)
         notes = (note("in_memory", reason=reason),)
-    table = compare_tables(
-        {name: [mean_columns(e, requests) for e in model_runs] for name, model_runs in runs.items()},
-        baseline=baseline,
-        pairs=pairs,
-        metrics=names,
-        options=options,
-        grouped=grouped,
-        counted={name: [e.per_case for e in model_runs] for name, model_runs in runs.items()}
-        if has_terms
-        else None,
-        ranges=ranges,
-    )
+    averaged = {name: [mean_columns(e, requests) for e in model_runs] for name, model_runs in runs.items()}
+    counted = {name: [e.per_case for e in model_runs] for name, model_runs in runs.items()}
+    table = compare_tables(averaged, metrics=names, counted=counted if has_terms else None, **shared)
     return replace(table, notes=(*table.notes, *notes))
 
 

@@ -135,7 +135,8 @@ class PairsOfPieces:
         return values, self._paired(triple, is_counted=True) if triple[2] in self._has_terms else values
 
     def _paired(self, triple: Triple, *, is_counted: bool) -> PairSums:
-        found = self.sums[triple, is_counted]
+        nothing = np.zeros(0)  # where there is no user at all
+        found = self.sums.get((triple, is_counted)) or PairSums.of(nothing, nothing)
         read = partial(self._read, triple, is_counted=is_counted)
         return replace(found, notes=unpaired_notes(found.n_unpaired), read=read)
 

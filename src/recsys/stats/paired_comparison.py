@@ -295,7 +295,12 @@ class _Families:
             own = np.flatnonzero(names == family)
             p, metrics = p_values[own], [self.triples[row][2] for row in own.tolist()]
             if correction == "max-t":
-                adjusted[own] = _adjust_by_draws([self.triples[row] for row in own.tolist()], p, draws or {})
+                # Rows that are not in the maximum are those of the catalogue, and those in which few differ.
+                none = math.nan, np.zeros(self.options.n_resamples)
+                drawn = [(draws or {}).get(self.triples[row], none) for row in own.tolist()]
+                steps = step_down(*(np.array(part) for part in zip(*drawn, strict=True)))[1]
+                # The draws may give a slightly smaller p than the chosen test, which must not lower it.
+                adjusted[own] = np.maximum(join_parts(steps, p, ~np.isnan(steps) | np.isnan(p)), p)
             elif correction == "holm" and self.chosen:
                 adjusted[own] = adjust_best(p, metrics)
             else:  # pairs that are not shown count as if nothing had been found
@@ -640,23 +645,6 @@ def _over_runs(
         (row.model, row.baseline, row.metric), found, runs.sides(row.baseline_value), families,
         runs=replace(runs, notes=notes, better_in=better_in), **same, **margins,
     )  # fmt: skip
-
-
-def _adjust_by_draws(triples: Sequence[Triple], p_values: Float, draws: _Draws) -> Float:
-    """P-values of a family adjusted by max-T.
-
-    `join_parts` adds the rows that are not part of the maximum (metrics of the catalogue, and rows in which
-    few units differ).
-    """
-    adjusted = np.full(len(triples), math.nan)
-    drawn = [row for row, triple in enumerate(triples) if triple in draws]
-    if drawn:
-        observed, resampled = zip(*(draws[triples[row]] for row in drawn), strict=True)
-        adjusted[drawn] = step_down(np.array(observed), np.array(resampled))[1]
-    adjusted = join_parts(adjusted, p_values, ~np.isnan(adjusted) | np.isnan(p_values))
-    # The draws may give a slightly smaller p than the chosen test; a correction must not lower p.
-    at_least_raw: Float = np.maximum(adjusted, p_values)
-    return at_least_raw
 
 
 def _metric_names(runs: Runs, metrics: Sequence[str] | None, jackknife_metrics: Sequence[str]) -> list[str]:
