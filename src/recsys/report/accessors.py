@@ -143,7 +143,7 @@ class ComparisonPictures(EvaluationPictures):
     def places(self, metric: str | None = None, **style: Any) -> Any:
         """The places that each model may have on a metric (the headline by default); see recsys.rank."""
         key = self._per_user_key(metric)
-        ranks = rank({name: self._data.models[name] for name in self._data.names}, key)
+        ranks = rank({name: self._data.runs[name] for name in self._data.names}, key)
         return self._draw("places", ranks, metric=key, **style)
 
     def winloss(self, metric: str | None = None, **style: Any) -> Any:
