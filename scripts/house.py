@@ -41,7 +41,7 @@ REASONS = {
     "metrics": "the room; the two modules of that name are written so in the documents",
     "evaluation": "the room; recsys.cf.evaluation is the package the documents write",
     "results": "what an evaluation returns; what a statistic returns",
-    "comparison": "the room; recsys.cf.evaluation.comparison is written so in the documents",
+    "comparison": "the room; in stats its numbers; that of recsys.cf as the documents write it",
     "__main__": "python -m recsys, and python -m recsys.cli as before",
     "files": "what inputs reads, and what evaluation keeps; recsys.files is that of inputs",
     "registry": "what a metric is, and the list of them; the class of all such lists",

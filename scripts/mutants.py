@@ -49,7 +49,7 @@ EQUIVALENT = TESTS / "equivalent_mutants.toml"
 CORE = re.compile(
     r"(metrics|ranks|conventions)/|records/arrays\.py|evaluation/(engine|pieces)\.py|"
     r"stats/(paired_tests|rank_tests|margins|intervals|bootstrap|samples|mean_inference|gaffke|sums|pair_pieces|"
-    r"group_jackknife|paired_comparison|corrections|adjustment|sequential|online_experiments)\.py"
+    r"group_jackknife|comparison|corrections|adjustment|sequential|online_experiments)\.py"
 )
 # Triton can only be imported where a GPU is, ir_measures beside the peers; the tests of Spark are run against
 # a mutant of that room alone.

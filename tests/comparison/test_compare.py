@@ -23,9 +23,9 @@ from recsys.errors import (
 )
 from recsys.metrics import METRICS
 from recsys.records.arrays import PerCase
+from recsys.stats.comparison import compare_tables
 from recsys.stats.gaffke import mean_bounds
 from recsys.stats.intervals import ratio_difference, ratio_units
-from recsys.stats.paired_comparison import compare_tables
 from recsys.stats.results import RankTestWarning, UnpairedWarning, ZeroVarianceWarning
 
 N = 800

@@ -9,8 +9,8 @@ from scipy import stats
 from recsys.records.arrays import Ids, PerCase, Table
 from recsys.stats.adjustment import calibrate
 from recsys.stats.bootstrap import Resampler, replicate, unit_keys
+from recsys.stats.comparison import compare_tables
 from recsys.stats.comparison_table import Options
-from recsys.stats.paired_comparison import compare_tables
 from worlds.statistics import ALPHA, alone, flip_p, t_p, upper
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::recsys.stats.StatisticsWarning")]

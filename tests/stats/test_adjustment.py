@@ -18,8 +18,8 @@ from recsys.errors import ColumnError, IdTypeError, InputError, UnknownNameError
 from recsys.metrics.attributes import read_table
 from recsys.records.arrays import PerCase
 from recsys.stats.adjustment import calibrate, post_stratified
+from recsys.stats.comparison import compare_tables
 from recsys.stats.comparison_table import Options
-from recsys.stats.paired_comparison import compare_tables
 from recsys.stats.paired_tests import paired_t
 from recsys.stats.results import PopulationWarning, SkewWarning, ZeroVarianceWarning
 from recsys.stats.runs import seeds

@@ -9,9 +9,9 @@ from scipy import stats
 from recsys.records.arrays import PerCase
 from recsys.stats import SmallSampleWarning, bootstrap_test, mean_interval
 from recsys.stats.bootstrap import Resampler
+from recsys.stats.comparison import compare_tables
 from recsys.stats.comparison_table import Options
 from recsys.stats.corrections import max_t
-from recsys.stats.paired_comparison import compare_tables
 from recsys.stats.paired_tests import paired_t
 from recsys.stats.results import SkewWarning, notes_only
 from recsys.stats.samples import Sample

@@ -10,8 +10,8 @@ from scipy import stats
 
 from recsys.errors import InputError
 from recsys.records.arrays import PerCase
+from recsys.stats.comparison import compare_tables
 from recsys.stats.comparison_table import Options
-from recsys.stats.paired_comparison import compare_tables
 from recsys.stats.results import SmallSampleWarning, ZeroVarianceWarning, notes_only
 from recsys.stats.runs import folds, seeds
 

@@ -10,12 +10,12 @@ from scipy import stats
 
 from recsys.records.arrays import PerCase
 from recsys.stats.bootstrap import Resampler, Units, groups_of, replicate, unit_keys
+from recsys.stats.comparison import compare_tables
 from recsys.stats.corrections import max_t
 from recsys.stats.effects import cliffs_delta, d_z, glass_delta, pooled_d, rank_biserial
 from recsys.stats.group_jackknife import Jackknife, Plan, coverage_jackknife, jackknife, plan_groups
 from recsys.stats.intervals import delta_values, mean_interval
 from recsys.stats.online_experiments import _cuped_samples, _Group, _lift
-from recsys.stats.paired_comparison import compare_tables
 from recsys.stats.paired_tests import sign_flip
 from recsys.stats.pairing import pair
 from recsys.stats.rank_tests import sign_test, wilcoxon

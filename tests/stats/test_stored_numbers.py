@@ -32,6 +32,7 @@ from recsys.stats.bootstrap import (
     unit_keys,
 )
 from recsys.stats.change_points import change_points
+from recsys.stats.comparison import compare_tables
 from recsys.stats.comparison_table import Options, Row
 from recsys.stats.corrections import adjust, friedman
 from recsys.stats.effects import (
@@ -57,7 +58,6 @@ from recsys.stats.group_jackknife import (
 from recsys.stats.intervals import mean_interval, ratio_units
 from recsys.stats.mean_inference import bounded_mean_test, infer_mean, skew_notes, tail_notes
 from recsys.stats.online_experiments import ab
-from recsys.stats.paired_comparison import compare_tables
 from recsys.stats.pairing import pair
 from recsys.stats.results import Estimate
 from recsys.stats.runs import folds, seeds

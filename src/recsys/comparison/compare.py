@@ -31,6 +31,7 @@ from recsys.records.json_values import json_rows
 from recsys.records.keywords import takes
 from recsys.stats.adjustment import read_user_tables
 from recsys.stats.bootstrap import POISSON_FROM
+from recsys.stats.comparison import compare_pairs, compare_tables
 from recsys.stats.comparison_table import (
     ComparisonTable,
     Options,
@@ -42,7 +43,6 @@ from recsys.stats.comparison_table import (
 )
 from recsys.stats.corrections import FriedmanResult, omnibus
 from recsys.stats.pair_pieces import PairsOfPieces
-from recsys.stats.paired_comparison import compare_pairs, compare_tables
 from recsys.stats.results import StoppedWarning, caution, notes_only
 from recsys.stats.runs import merge_runs
 from recsys.stats.sign_flips import METHOD as FLIPS

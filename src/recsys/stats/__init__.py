@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from recsys.stats.bootstrap import random_order as random_order
     from recsys.stats.bootstrap import replicate as replicate
     from recsys.stats.bootstrap import unit_keys as unit_keys
+    from recsys.stats.comparison import compare_tables as compare_tables
     from recsys.stats.comparison_table import ComparisonTable as ComparisonTable
     from recsys.stats.comparison_table import Options as Options
     from recsys.stats.comparison_table import Row as Row
@@ -58,7 +59,6 @@ if TYPE_CHECKING:
     from recsys.stats.margins import bayes_paired as bayes_paired
     from recsys.stats.margins import equivalence as equivalence
     from recsys.stats.margins import non_inferiority as non_inferiority
-    from recsys.stats.paired_comparison import compare_tables as compare_tables
     from recsys.stats.paired_tests import bootstrap_test as bootstrap_test
     from recsys.stats.paired_tests import normality as normality
     from recsys.stats.paired_tests import paired_t as paired_t

@@ -42,7 +42,6 @@ from recsys.stats.results import (
     t_quantile,
     t_ratio,
 )
-from recsys.stats.samples import Sample
 
 # The columns whose variances make up what a difference is measured in, each with its share.
 Parts = Callable[[Differences], Sequence[tuple[float, Float]]]
@@ -138,16 +137,9 @@ def effect_notes(effect: Effect) -> tuple[Note, ...]:
 def d_z(differences: Paired | npt.ArrayLike, *, confidence: float = 0.95) -> Effect:
     """Cohen's d for pairs: mean difference over the standard deviation of the differences."""
     pairs = as_paired(differences)
-    if not isinstance(pairs, Differences) or pairs.sums is not None:
-        return d_z_of(pairs.sample, confidence)
-    return _standardised_difference("d_z", pairs, lambda d: [(1.0, d.values)], confidence=confidence)
-
-
-def d_z_of(sample: Sample, confidence: float = 0.95) -> Effect:
-    """Return the same of units of equal weight.
-
-    The squared influences are sums of powers of the differences.
-    """
+    if isinstance(pairs, Differences) and pairs.sums is None:
+        return _standardised_difference("d_z", pairs, lambda d: [(1.0, d.values)], confidence=confidence)
+    sample = pairs.sample  # of units of equal weight: the squared influences are sums of powers
     n, error = sample.n, math.nan
     scale = 0.0 if n > 1 and not sample.varies else sample.deviation
     effect = t_ratio(sample.mean, scale)

@@ -141,11 +141,6 @@ class Differences:
             return Units(self.keys, values, np.ones_like(values))
         return collapse(values, self.clusters, keys=self.keys, weights=self.weights)
 
-    @cached_property
-    def unit_means(self) -> Float:
-        """The mean difference of each unit."""
-        return self.units.means()
-
     @property
     def n_cases(self) -> int:
         return len(self.first)

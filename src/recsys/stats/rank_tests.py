@@ -70,7 +70,7 @@ def wilcoxon(
     check_alternative(alternative)
     check_choice("Wilcoxon method", method, ("auto", "exact", "normal"))
     d = as_differences(differences)
-    means = without_rounding(d.unit_means, equal_within)
+    means = without_rounding(d.units.means(), equal_within)
     notes = d.notes + spread_notes(Sample.of(means))
     nonzero = means[means != 0]
     n = len(nonzero)
@@ -104,7 +104,7 @@ def signed_rank_sums(
     >>> signed_rank_sums([1.0, 2.0, -3.0, 0.0])
     (3.0, 3.0)
     """
-    means = without_rounding(as_differences(differences).unit_means, equal_within)
+    means = without_rounding(as_differences(differences).units.means(), equal_within)
     nonzero = means[means != 0]
     ranks = _midranks(np.abs(nonzero))
     return float(ranks[nonzero > 0].sum()), float(ranks[nonzero < 0].sum())

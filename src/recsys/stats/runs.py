@@ -2,6 +2,18 @@
 
 The spread between runs is separate from the spread between users: a model that wins with one seed may lose
 with the next, and no number of users shows that.
+
+With r seeds of n users, the mean squares of crossed random effects (Searle, Casella and McCulloch 1992)
+split the variance of the mean difference into that of the users alone and that of the runs:
+
+    V = (s_users^2 / n - s_interaction^2 / (n r)) + s_runs^2 / r
+
+Its interval reaches sqrt(sum t_j^2 V_j), each part with the quantile t_j of its own degrees of freedom
+(Banerjee 1961). With k folds, whose training sets overlap,
+
+    V = (1 / k + n_test / n_train) s^2
+
+over the mean differences of the folds, with k - 1 degrees of freedom (Nadeau and Bengio 2003).
 """
 
 from __future__ import annotations

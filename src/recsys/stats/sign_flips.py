@@ -26,7 +26,7 @@ import numpy as np
 from recsys.records.arrays import Float, cached_property
 from recsys.stats.results import Alternative, Interval, check_alternative, check_confidence
 from recsys.stats.root_finding import crossing
-from recsys.stats.samples import Moments, Sample
+from recsys.stats.samples import Sample
 
 METHOD = "sign flips"
 # Two units of fewer than 6 that differ can never reject at 5 %, whatever their size.
@@ -56,10 +56,6 @@ class SignFlips:
         """The number that all sizes are multiples of, 0 if there is none."""
         return _unit(self.sample.totals)
 
-    @property
-    def moments(self) -> Moments:
-        return self.sample.moments
-
     def p_value(self, alternative: Alternative = "two-sided") -> float:
         """P-value of a mean of zero.
 
@@ -67,7 +63,7 @@ class SignFlips:
         0.03125
         """
         check_alternative(alternative)
-        excess = self.moments.sums(0.0)[0]
+        excess = self.sample.moments.sums(0.0)[0]
         if alternative == "two-sided":
             return min(1.0, 2.0 * self._tail(0.0, abs(excess), ALL_SIGNS))
         return self._tail(0.0, excess if alternative == "greater" else -excess, ALL_SIGNS)
@@ -86,24 +82,24 @@ class SignFlips:
         """The mean furthest to this side that is not rejected; zero is if its p-value says so."""
         from scipy.special import ndtri
 
-        mean = self.moments.mean
+        mean = self.sample.moments.mean
 
         def excess(c: float) -> float:
-            return max(float(ndtri(self._tail(c, abs(self.moments.sums(c)[0])))), -39.0) - height
+            return max(float(ndtri(self._tail(c, abs(self.sample.moments.sums(c)[0])))), -39.0) - height
 
         height = max(float(ndtri(alpha)), -38.0)
-        step = math.sqrt(self.moments.sums(mean)[1]) / self.moments.weight
+        step = math.sqrt(self.sample.moments.sums(mean)[1]) / self.sample.moments.weight
         if step <= _ROUNDING * abs(mean):  # all units are the same: against another mean all signs agree
             return mean if 0.5**self.sample.n <= alpha else side * math.inf
         far = crossing(excess, mean, mean - min(height, -1.0) * side * step, side * math.inf)
         if side * mean >= 0.0:
             return far
-        is_rejected = self._tail(0.0, abs(self.moments.sums(0.0)[0]), ALL_SIGNS) <= alpha
+        is_rejected = self._tail(0.0, abs(self.sample.moments.sums(0.0)[0]), ALL_SIGNS) <= alpha
         return -side * max(-side * far, 1e-12 * abs(mean)) if is_rejected else side * max(side * far, 0.0)
 
     def _tail(self, c: float, excess: float, most: int = 0) -> float:
         """The chance that (total - c weight) under random signs add up to at least `excess`."""
-        _, second, _, fourth = self.moments.sums(c)
+        _, second, _, fourth = self.sample.moments.sums(c)
         if second * second >= _ENOUGH * fourth > 0.0:
             return float(_smooth_tail(np.array([excess]), second, fourth, self.unit)[0])
         own = self._levels

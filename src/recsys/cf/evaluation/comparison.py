@@ -30,8 +30,8 @@ from recsys.evaluation.files.result_files import run_facts
 from recsys.inputs.files import write_text
 from recsys.records.arrays import PerCase
 from recsys.records.json_values import json_value
+from recsys.stats.comparison import compare_tables
 from recsys.stats.comparison_table import Options, Row
-from recsys.stats.paired_comparison import compare_tables
 from recsys.stats.results import check_alpha
 
 ResultsByModel = Mapping[str, Mapping[str, Any]]

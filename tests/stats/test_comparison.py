@@ -8,9 +8,9 @@ from scipy import stats
 
 from recsys.errors import ColumnError, IdTypeError, InputError, NotDefinedError, UnknownNameError
 from recsys.records.arrays import PerCase
+from recsys.stats.comparison import compare_tables
 from recsys.stats.comparison_table import Options
 from recsys.stats.corrections import adjust, adjust_best
-from recsys.stats.paired_comparison import compare_tables
 from recsys.stats.pairing import align, describe_missing
 from recsys.stats.results import (
     RankTestWarning,
