@@ -441,7 +441,8 @@ EFFECTS = {
     "ties": "[Equal scores](index.md#equal-scores) defines the last three. `given` is the order of the run.",
     "duplicates": "Under `all` every entry counts, also as an item shown; a case whose value leaves the "
     "bounds of the metric because of that, by more than rounding, is an error. `error` refuses a run in "
-    "which any list repeats an item, beyond k too.",
+    "which any list repeats an item, beyond k too. `collapse` is done to the lists in step 5: no repeat is "
+    "left for any metric to see, and length, ties and places are those of the shorter lists.",
     "unknown_items": "Only if the catalogue is given as ids. It is about every judged item, relevant or not, "
     "but those of a negative grade. Like `negative_grades` it is done to the truth before any metric: "
     "`error` refuses the input for every metric.",

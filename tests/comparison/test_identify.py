@@ -211,7 +211,6 @@ BROKEN = {
     ),
     "the first k + 1 places": ("ndcg", lambda run, truth, k: ndcg()(run, truth, k + 1)),
     "k is not used": ("ndcg", lambda run, truth, _k: ndcg()(run, truth, 1000)),
-    "the list closes up": ("ndcg", ndcg(read=lambda rows, k: list(dict.fromkeys(top(rows, 99)))[:k])),
     "place r is discounted by ln(r + 1)": (
         "dcg",
         over_users(lambda rows, truth, k: dcg([truth.get(i, 0) for i in top(rows, k)], natural)),
@@ -691,3 +690,10 @@ def test_it_is_a_table_everywhere():
     assert "<table" in found._repr_html_()
     assert json.loads(found.to_json())["fixed"]["gain"] == "grade"
     assert found.to_frame().shape[1] == 3
+
+
+def test_a_list_that_closes_up_over_its_repeats_is_a_convention():
+    closing_up = ndcg(read=lambda rows, k: list(dict.fromkeys(top(rows, 99)))[:k])
+    found = recsys.identify(closing_up, "ndcg")
+    assert found.fixed["duplicates"] == "collapse"
+    assert not found.deviations

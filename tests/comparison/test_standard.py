@@ -37,6 +37,7 @@ NOT_MOVED: dict[tuple[str, Any], set[str]] = {
         "cold_coverage", "compat", "count", "coverage", "distinct_items", "g", "hit", "kinds", "mrr",
         "ndcg_rel", "personalisation", "r_ndcg", "subtopic_recall", "user_coverage", "valid",
     },
+    ("duplicates", "collapse"): {"bpm", "hit", "set_recall", "user_coverage"},
     ("rank_gaps", "kept"): {"exposure_ratio", "set_recall", "unseen", "user_coverage", "valid"},
     ("unknown_items", "drop"): {
         "cold_coverage", "count", "coverage", "distinct_items", "entropy", "exposure_gap", "exposure_ratio",

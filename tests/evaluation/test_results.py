@@ -156,12 +156,30 @@ def test_errors_name_ids_that_were_given():
         recsys.evaluate({1: [7]}, {1: ["x"]}, ["mrr"])
 
 
+def test_lists_close_up_over_their_repeats_before_the_cut():
+    lists, truth = {1: ["a", "a", "b", "a", "c"], 2: ["b"]}, {1: {"b", "c"}, 2: {"b"}}
+    result = recsys.evaluate(lists, truth, ["hits@2", "hits(duplicates=collapse)@2", "distinct_items@2"])
+    assert result.per_user["hits@2"].tolist() == [0, 1]
+    assert result.per_user["hits(duplicates=collapse)@2"].tolist() == [1, 1]
+    whole = result.under({"duplicates": "collapse"})
+    assert whole.per_user["hits@2"].tolist() == [1, 1]
+    assert result["distinct_items@2"] == 2
+    assert recsys.score_list(lists[1], truth[1], "hits(duplicates=collapse)@2") == 1
+    scored = {1: [("a", 3.0), ("a", 3.0), ("b", 3.0), ("c", 1.0)]}
+    tied = {"duplicates": "collapse", "ties": "expected"}
+    result = recsys.evaluate(scored, truth, "hits@1", conventions=tied)
+    assert result.per_user["hits@1"].tolist()[0] == 0.5
+    assert recsys.score_list(scored[1], truth[1], "hits(duplicates=collapse)@3") == 2
+
+
 def test_one_is_counted_as_one():
     one = recsys.evaluate({1: [3, 3, 4]}, {1: {4}}, ["recall@3", "coverage@3"], catalogue=[3])
     first = ": each counts at its first place, and its repeats take places as misses"
     assert f"\n1 item listed more than once{first}\n" in str(one)
     twice = str(one.under({"duplicates": "all"}))
     assert "\n1 item listed more than once: each counts at all its places\n" in twice
+    collapsed = one.under({"duplicates": "collapse"})
+    assert "\n1 item listed more than once: each stays at its first place, and the lists" in str(collapsed)
     assert "catalogue: 1 item\n" in str(one)
     assert "catalogue: 3 items" in str(recsys.evaluate({1: [3, 4]}, {1: {5}}, ["coverage@3"]))
 

@@ -62,7 +62,7 @@ def test_every_metric_without_declared_bounds_says_how_to_find_them() -> None:
 
 @given(
     world=worlds(),
-    duplicates=st.sampled_from(["first", "all"]),
+    duplicates=st.sampled_from(["first", "all", "collapse"]),
     relevant_from=st.sampled_from([None, 2.0]),
 )
 def test_values_lie_in_the_range(world, duplicates, relevant_from) -> None:
@@ -82,7 +82,7 @@ def test_every_order_of_ties_lies_in_the_range(world, ties) -> None:
         assert_within(recsys.evaluate(lists, truth, names, conventions={"ties": ties}))
 
 
-@given(world=worlds(scored=False), duplicates=st.sampled_from(["first", "all"]))
+@given(world=worlds(scored=False), duplicates=st.sampled_from(["first", "all", "collapse"]))
 def test_item_weights_widen_it(world, duplicates) -> None:
     names = ["hits", "dcg(gain=exp2)", f"hits@{world.k}", f"dcg@{world.k}"]
     result = recsys.evaluate(

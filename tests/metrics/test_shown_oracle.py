@@ -117,7 +117,9 @@ def assert_agrees(world: World, requests: list[Request], rules: Conventions, kno
 
 
 @settings(max_examples=EXAMPLES * 2)
-@given(world=worlds(), given_catalogue=st.booleans(), duplicates=st.sampled_from(["first", "all"]))
+@given(
+    world=worlds(), given_catalogue=st.booleans(), duplicates=st.sampled_from(["first", "all", "collapse"])
+)
 def test_every_metric_agrees_with_its_oracle(world, given_catalogue, duplicates):
     known = known_of(world)
     if given_catalogue:

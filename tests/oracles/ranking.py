@@ -598,9 +598,19 @@ def resolve(
 
 def judged_part(ranking: Sequence[Any], truth: Mapping[Any, float], rules: Conventions) -> Sequence[Any]:
     """The ranking as places are given: without unjudged items, if the rules take them out."""
+    if rules.duplicates == "collapse":
+        ranking = collapsed(ranking)
     if rules.judged_only == "no":
         return ranking
     return [entry for entry in ranking if (entry[0] if isinstance(entry, tuple) else entry) in truth]
+
+
+def collapsed(ranking: Sequence[Any]) -> list[Any]:
+    """The list without the repeats: of several entries of an item the one with the highest score stays."""
+    if ranking and isinstance(ranking[0], tuple):
+        ranking = sorted(ranking, key=lambda entry: -entry[1])
+        return [e for at, e in enumerate(ranking) if e[0] not in [item for item, _ in ranking[:at]]]
+    return list(dict.fromkeys(ranking))
 
 
 def without_negatives(truth: Mapping[Any, Any], rules: Conventions) -> dict[Any, dict[Any, float]]:

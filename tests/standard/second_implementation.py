@@ -102,7 +102,30 @@ def prepared(question):
             user: [entry for entry in entries if entry[0] in truth.get(user, {})]
             for user, entries in lists.items()
         }
+    if decided["duplicates"] == "collapse":
+        take_out = closed_up if context.get("ranks") else collapsed
+        lists = {user: take_out(entries) for user, entries in lists.items()}
     return truth, negatives, lists
+
+
+def collapsed(entries):
+    """Step 5: the entry of each item with the highest score, of equal scores the first."""
+    best = {}
+    for item, score in entries:
+        if item not in best or score > best[item]:
+            best[item] = score
+    return [*best.items()]
+
+
+def closed_up(entries):
+    """Step 5 of entries with ranks: that of the lowest rank stays, lowered by those taken out above it."""
+    kept, n_taken_out = {}, 0
+    for item, rank in sorted(entries, key=lambda entry: entry[1]):
+        if item in kept:
+            n_taken_out += 1
+        else:
+            kept[item] = rank - n_taken_out
+    return [*kept.items()]
 
 
 def without(truth, dropped):

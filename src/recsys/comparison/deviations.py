@@ -168,10 +168,6 @@ QUESTIONS = (
         decides={"duplicates": "first"}, known_of=("rectools", "torchmetrics", "evidently"), joins=True,
     ),
     Deviation(
-        "an item listed twice is taken out at its second place, and the list closes up", _of_lists(_once),
-        decides={"duplicates": "first"}, joins=True,
-    ),
-    Deviation(
         "an item listed twice is kept at its last place only, and the list closes up",
         _of_lists(lambda rows: _once(rows[::-1])[::-1]), decides={"duplicates": "first"},
     ),

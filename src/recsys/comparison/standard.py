@@ -196,6 +196,10 @@ _EDGES: dict[str, Input] = {
     "nobody is shown a judged item": _written("u1: a", "u1: b1", (1,)),
     "a relevant item twice": _written("u1: aabc, u2: ba", "u1: a2 c1, u2: a1", (3, None)),
     "a judged item ties and is repeated": _written({"u1": _list("aab", 2, 1, 1)}, "u1: a1 x1"),
+    "ranks that repeat an item": _written(
+        {"u1": [("b", 2), ("a", 1), ("b", 4), ("a", 5), ("c", 7)]}, "u1: b1 c2 x1", (3, None),
+        context={"ranks": True}, asks_for="rank_gaps",
+    ),
     "an unjudged item ties with its repeat": _written(
         {"u1": _list("caab", 2, 1, 1, 1)}, "u1: b1 x1", (3, None)
     ),
@@ -304,6 +308,8 @@ _ALSO: tuple[_Also, ...] = (
     _Also("a judged item ties and is repeated", {"ties": "expected"}, _SOME),
     _Also("a judged item ties and is repeated", {"ties": "worst", "duplicates": "all"}, _SOME),
     _Also("a judged item ties and is repeated", {"ties": "by_id_desc"}, _SOME),
+    _Also("a judged item ties and is repeated", {"ties": "expected", "duplicates": "collapse"}, _SOME),
+    _Also("ranks that repeat an item", {"rank_gaps": "kept", "duplicates": "collapse"}, _SOME, cuts=2),
     _Also("an unjudged item ties with its repeat", {"ties": "expected"}, _SOME),
     _Also(
         "an unjudged item ties with its repeat",

@@ -83,6 +83,7 @@ DECISIONS: dict[str, dict[str, str]] = {
     "duplicates": {
         "first": "an item listed twice counts once, at its first place; the repeat is a miss",
         "all": "an item listed twice counts twice",
+        "collapse": "an item listed twice is listed at its first place only, and the list closes up",
         "error": "an item listed twice is an error",
     },
     "rank_gaps": {

@@ -132,7 +132,8 @@ def evaluate(
                 "estimates.",
                 hint="Use ties='expected', or ties='by_id'.",
             )
-        hits = judged.hits(decisions.ties, decisions.duplicates)
+        listed_once = judged.without_repeats() if decisions.duplicates == "collapse" else judged
+        hits = listed_once.hits(decisions.ties, decisions.duplicates)
         limits = _range_of_items(request, decisions, observed, hits)
         for name in names:
             values = _values_of_items(

@@ -283,16 +283,15 @@ class Readings:
         # No reading refers back to its owner: the memory of a call is freed when the call ends, without the
         # garbage collector.
         self._shown = cache(judged.shown)
-        self._of_judged: RankedTruth | None = None
+        self._decided: dict[tuple[bool, bool], RankedTruth] = {(False, False): judged}
         self._readings: dict[tuple[Any, ...], Reading] = {}
 
     def ranked(self, rules: Conventions) -> RankedTruth:
-        """Return the rankings, without unjudged items if the rules take them out."""
-        if rules.judged_only == "no":
-            return self._judged
-        if self._of_judged is None:
-            self._of_judged = self._judged.of_judged()
-        return self._of_judged
+        """Return the rankings without what the rules take out: unjudged items, repeats."""
+        key = rules.judged_only == "yes", rules.duplicates == "collapse"
+        if key not in self._decided:
+            self._decided[key] = as_decided(self._judged, rules)
+        return self._decided[key]
 
     def under(self, rules: Conventions) -> Reading:
         key = (rules.ties, rules.relevant_from, rules.duplicates, rules.judged_only)
@@ -320,6 +319,12 @@ class Readings:
         return next(
             (r for key, r in readings.items() if key[1] == relevant_from), next(iter(readings.values()))
         )
+
+
+def as_decided(ranked: RankedTruth, rules: Conventions) -> RankedTruth:
+    """Return the rankings without what the conventions take out of them before places are given."""
+    left = ranked.of_judged() if rules.judged_only == "yes" else ranked
+    return left.without_repeats() if rules.duplicates == "collapse" else left
 
 
 def combines(metric: Metric, rules: Conventions) -> bool:

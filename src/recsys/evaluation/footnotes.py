@@ -18,6 +18,7 @@ _TREATMENTS = {
 _REPEATS = {
     "first": ": each counts at its first place, and its repeats take places as misses",
     "all": ": each counts at all its places",
+    "collapse": ": each stays at its first place, and the lists close up",
 }
 _COUNT_NOTES = {
     "repeated_items": "item|items listed more than once",

@@ -17,7 +17,7 @@ import numpy as np
 from recsys.conventions.decisions import Conventions
 from recsys.errors import Fix, InputError, Phrase
 from recsys.evaluation.asked import LISTS, Asked, case_keys
-from recsys.evaluation.engine import measure, warn_of_ties
+from recsys.evaluation.engine import as_decided, measure, warn_of_ties
 from recsys.evaluation.options import (
     cluster_by_case,
     read_weight,
@@ -246,6 +246,7 @@ class EvaluationRun:
         from recsys.evaluation.bounds.best_and_floor import bounds_of
 
         judged, context = self.rank_truth(conventions)
+        judged = judged.without_repeats() if conventions.duplicates == "collapse" else judged
         seen = self.ranking_options.seen
         return bounds_of(judged, self.requests, values, rules=conventions, context=context, seen=seen)
 
@@ -377,7 +378,7 @@ def with_pooled(context: Context, judged: RankedTruth, truth: Interactions) -> C
 
 def with_undecided(partial: Partial, judged: RankedTruth, conventions: Conventions) -> Partial:
     """Return the result with the number of judged items whose place depends on the order of equal scores."""
-    _, undecided = (judged.of_judged() if conventions.judged_only == "yes" else judged).n_undecided()
+    _, undecided = as_decided(judged, conventions).n_undecided()
     if not undecided:
         return partial
     counts = {**partial.counts, "tied": undecided}

@@ -71,6 +71,8 @@ def score_list(
     if scored or rules.duplicates == "error" or not usual:
         return _score_with_engine(listed, all_grades, request, chosen, context)
     _check_ids(listed, grades)
+    if rules.duplicates == "collapse":
+        listed = list(dict.fromkeys(listed))
     reading = Reading(
         _hits(listed, grades, complete=context.complete), rules.relevant_from, rules.duplicates, context
     )

@@ -81,6 +81,9 @@ class RankedTruth(Protocol):
     def of_judged(self) -> RankedTruth:
         """Return the same rankings of the judged items alone: all others give up their places."""
 
+    def without_repeats(self) -> RankedTruth:
+        """Return the same rankings with each item at its first place only: its repeats give theirs up."""
+
     def n_undecided(self) -> tuple[int, int]:
         """Judged items found, and how many of them share a score with an item of another grade."""
 
@@ -238,6 +241,23 @@ class MatchedTruth:
             scores=None if self.scores is None else self.scores[keep],
             ranks=None,
             given_none=np.diff(self.list_indptr) == 0,
+        )
+
+    def without_repeats(self) -> MatchedTruth:
+        """Return the lists closed up: of equal items the first stays, which has the highest score."""
+        if not self.matches.n_repeated:
+            return self
+        case = np.repeat(np.arange(len(self.cases), dtype=np.int64), np.diff(self.list_indptr))
+        repeats = is_repeat(case * len(self.items) + self.listed)
+        keep = np.flatnonzero(~repeats)
+        n_before = np.concatenate([[0], np.cumsum(repeats)])
+        above = n_before[:-1] - n_before[self.list_indptr[:-1]][case]
+        return replace(
+            self,
+            list_indptr=np.searchsorted(keep, self.list_indptr),
+            listed=self.listed[keep],
+            scores=None if self.scores is None else self.scores[keep],
+            ranks=None if self.ranks is None else (self.ranks - above)[keep],
         )
 
     def n_undecided(self) -> tuple[int, int]:
@@ -452,6 +472,10 @@ class CountedTruth:
             given_none=self.n_candidates == 0,
         )
 
+    def without_repeats(self) -> CountedTruth:
+        """Return these rankings: a full ranking repeats nothing."""
+        return self
+
     def shown(self, ties: str) -> Shown:
         """Return the best candidates of each case; equal scores are ordered by id."""
         if self.lists is None:
@@ -525,6 +549,10 @@ class WalkedTruth:
 
     def n_undecided(self) -> tuple[int, int]:
         return count_undecided(self.hits("expected", "first")) if self.has_ties else (0, 0)
+
+    def without_repeats(self) -> WalkedTruth:
+        """Return these rankings: a dict repeats nothing."""
+        return self
 
     def shown(self, ties: str) -> NoReturn:
         raise NotDefinedError(f"the items of nested dicts have no codes here (ties={ties!r}).")
@@ -619,6 +647,9 @@ class ItemSubset:
 
     def of_judged(self) -> ItemSubset:
         return replace(self, whole=self.whole.of_judged())
+
+    def without_repeats(self) -> ItemSubset:
+        return replace(self, whole=self.whole.without_repeats())
 
     def n_undecided(self) -> tuple[int, int]:
         return 0, 0
