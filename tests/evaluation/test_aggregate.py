@@ -16,6 +16,7 @@ from recsys.errors import (
     UnknownNameError,
 )
 from recsys.evaluation.engine import without_rows
+from recsys.evaluation.origin import StoredOrigin
 from recsys.evaluation.results import Evaluation
 from recsys.report.board import Run
 
@@ -145,7 +146,10 @@ def test_beyond_the_histogram_the_number_is_that_of_kept_values(monkeypatch):
     monkeypatch.setattr("recsys.stats.sums.histogram_of", lambda *_: None)
     sums = without_rows(whole.partial)
     kept = Evaluation(
-        replace(sums, per_case=whole.partial.per_case), whole.requests, whole.conventions, ranges=whole.ranges
+        replace(sums, per_case=whole.partial.per_case),
+        whole.requests,
+        whole.conventions,
+        origin=StoredOrigin(ranges=whole.ranges),
     )
     assert dict(kept) == dict(whole)
     assert repr(kept.intervals()) == repr(whole.intervals())

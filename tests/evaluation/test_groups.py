@@ -15,6 +15,7 @@ from scipy import sparse, stats
 import recsys
 from recsys.errors import InputError, NotDefinedError, RecsysError, UnknownNameError
 from recsys.evaluation.groups import quantile_labels
+from recsys.evaluation.origin import StoredOrigin
 from recsys.evaluation.results import Evaluation
 from worlds.lists import World, known_of, worlds
 from worlds.metric_values import evaluation_of
@@ -187,7 +188,8 @@ def gaps_found(hits, sizes, worlds=200):
     made = evaluation_of("hit", rows)
     masks = {label: group == label for label in range(len(sizes))}
     ranges = dict.fromkeys(made, (0.0, 1.0))
-    result = Evaluation(made.partial, made.requests, made.conventions, by=masks, ranges=ranges)
+    origin = StoredOrigin(ranges=ranges)
+    result = Evaluation(made.partial, made.requests, made.conventions, by=masks, origin=origin)
     gaps = [gap for gap in result.gaps().values() if gap.interval is not None]
     assert len(gaps) > worlds / 2
     return sum(gap.interval[0] > 0 for gap in gaps)

@@ -6,6 +6,7 @@ import pytest
 from scipy import stats
 
 import recsys
+from recsys.evaluation.origin import StoredOrigin
 from recsys.evaluation.results import Evaluation
 from recsys.report import section_numbers
 from recsys.report.decision import decide, price
@@ -178,11 +179,12 @@ class TestWhoLoses:
 def by_group(hits, by):
     """The report's data on the hits of models x users."""
     results = {}
+    origin = StoredOrigin(ranges={"hit@1": (0.0, 1.0)})
     masks = {str(group): by == group for group in dict.fromkeys(by.tolist())}
     for number, row in enumerate(hits):
         made = evaluation_of("hit", row[None].astype(float))
         parts = made.partial, made.requests, made.conventions
-        results[f"model {number}"] = Evaluation(*parts, by=masks, ranges={"hit@1": (0.0, 1.0)})
+        results[f"model {number}"] = Evaluation(*parts, by=masks, origin=origin)
     return make_study(results)
 
 

@@ -19,6 +19,8 @@ import pytest
 import recsys
 from recsys.audits import Audit, Finding
 from recsys.errors import FileError, InputError, MissingExtraError, UnknownNameError
+from recsys.evaluation.origin import StoredOrigin
+from recsys.evaluation.result_facts import ResultFacts
 from recsys.report import example_users, report_html, section_numbers, write_report
 from recsys.report.decision import decide, price
 from recsys.report.glossary import WORDS, Glossary
@@ -633,7 +635,8 @@ def test_a_caution_stands_at_the_top_when_candidates_were_sampled():
     lists, truth, *_ = world(n_models=1)
     result = evaluations(lists, truth)["model 0"]
     assert "Sampled metrics" not in Page(report_html(result)).text
-    result.notes["sampled"] = "each positive was ranked among 99 candidates"
+    sampled = ResultFacts(sampled="each positive was ranked among 99 candidates")
+    result.origin = StoredOrigin(facts=sampled)
     text = Page(report_html(result)).text
     assert text.index("Sampled metrics") < text.index("Models and metrics")
     assert "ranked among 99 candidates" in text

@@ -445,11 +445,7 @@ def aggregate_notes(results: Iterable[Evaluation]) -> Iterator[Note]:
 
 def stopped_early(runs: Mapping[str, Sequence[Evaluation]]) -> list[str]:
     """Return the names of those with a result that was stopped before all users were seen."""
-    return [
-        name
-        for name, results in runs.items()
-        if any(e.notes.get("stopped", {}).get("share_saved", 0.0) > 0 for e in results)
-    ]
+    return [name for name, results in runs.items() if any(e.facts.stopped_early for e in results)]
 
 
 def _requests_to_compare(

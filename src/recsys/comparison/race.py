@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 from recsys.conventions.decisions import AnyConventions, Conventions
 from recsys.display.number_words import plural
 from recsys.display.tabled import Tabled
 from recsys.errors import InputError, UnknownNameError
-from recsys.evaluation.asked import Asked
 from recsys.evaluation.cautions import comparison_cautions
 from recsys.evaluation.evaluate_keywords import OF_MODELS, RunKeywords
 from recsys.evaluation.options import EvaluationOptions
+from recsys.evaluation.origin import StoredOrigin
 from recsys.evaluation.reading import CommonInputs
+from recsys.evaluation.result_facts import StopFacts
 from recsys.evaluation.results import Evaluation
+from recsys.evaluation.run import RunOrigin
 from recsys.evaluation.stopping import (
     SteppedEvaluation,
     StopWhen,
@@ -82,7 +84,7 @@ class Race(Tabled, Mapping[str, Evaluation]):
     @property
     def n_seen(self) -> dict[str, int]:
         """How many users each model was evaluated on."""
-        return {name: int(e.notes["stopped"]["n_seen"]) for name, e in self.evaluations.items()}
+        return {name: n for name, e in self.evaluations.items() if (n := e.facts.n_seen) is not None}
 
     @property
     def share_saved(self) -> float:
@@ -187,22 +189,14 @@ def race(
     state.run()
     finished = {}
     for name, entry in entries.items():
-        saved = 1.0 - entry.n_seen / state.n_total
-        line = f"a race: {entry.n_seen:,} of {state.n_total:,} users ({saved:.1%} of the work saved)"
-        stopped = {"n_seen": entry.n_seen, "n_total": state.n_total, "share_saved": saved, "says": line}
-        stopped |= {"confidence": stop.confidence, "about": stop.about}
-        notes = {**runs[name].notes, "stopped": stopped}
-        partial, run = entry.merged(), runs[name]
-        finished[name] = Evaluation(
-            partial,
-            entry.requests,
-            entry.conventions,
-            notes=notes,
-            cautions=run.cautions(partial, entry.conventions),
-            truth_keys=run.truth_keys(partial),
-            asked=Asked.of(run, partial),
-            ranges=entry.ranges,
+        stopped = StopFacts(
+            n_seen=entry.n_seen, n_total=state.n_total, confidence=stop.confidence, about=stop.about
         )
+        stopped = replace(stopped, lines=(f"a race: {stopped.seen}",))
+        partial, rules = entry.merged(), entry.conventions
+        origin = StoredOrigin.of(RunOrigin(runs[name], partial, rules, stopped=stopped))
+        origin = replace(origin, ranges=entry.ranges)
+        finished[name] = Evaluation(partial, entry.requests, rules, origin=origin)
     return Race(
         finished,
         state.legs(),

@@ -6,9 +6,9 @@ candidates were sampled; `recsys.sampled` says what that hides.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -16,13 +16,17 @@ from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError, InputError, Phrase, TieWarning, verb, warn
 from recsys.evaluation.asked import SAMPLED, Asked, Content
 from recsys.evaluation.engine import measure, ties_matter
+from recsys.evaluation.origin import StoredOrigin
+from recsys.evaluation.result_facts import ResultFacts
 from recsys.evaluation.results import Evaluation
 from recsys.metrics import METRICS
+from recsys.metrics.ranges import Range
 from recsys.metrics.registry import Metrics, Request, parse_all, set_requests
 from recsys.ranks.ranked_truth import CountedTruth
 from recsys.ranks.sources.candidate_sets import Candidates, read_candidates
 from recsys.ranks.sources.fitted_models import scoring
-from recsys.records.arrays import Context, Ids
+from recsys.records.arrays import Context, Ids, Partial, cached_property
+from recsys.records.facts import Caution
 
 __all__ = ["Candidates", "count_candidates", "evaluate_candidates", "rank_metrics"]
 
@@ -97,7 +101,7 @@ def evaluate_counted(
     counted: CountedTruth, requests: Sequence[Request], conventions: Conventions
 ) -> Evaluation:
     """Evaluate every request for counted ranks; warns of tied positives."""
-    tied = int(((counted.tied > 1) & (counted.above >= 0)).sum())
+    tied = _n_tied(counted)
     if ties_matter(tied, len(counted.tied)):
         warn(
             TieWarning,
@@ -108,25 +112,60 @@ def evaluate_counted(
     largest = int(counted.n_candidates.max(initial=0))
     smallest = int(counted.n_candidates.min(initial=largest))
     span = f"{smallest:,}" if smallest == largest else f"{smallest:,} to {largest:,}"
-    notes = {"sampled": f"each positive was ranked among {span} candidates, not among the whole catalogue"}
+    how = f"each positive was ranked among {span} candidates, not among the whole catalogue"
+    return CountedOrigin.measured(counted, requests, conventions, ResultFacts(sampled=how))
 
-    def run(under: Conventions) -> Evaluation:
-        if any(request.conventions(under).judged_only == "yes" for request in requests):
+
+@dataclass(frozen=True, eq=False)
+class CountedOrigin:
+    """What can be asked of the result of counted ranks."""
+
+    counted: CountedTruth
+    requests: Sequence[Request]
+    partial: Partial
+    facts: ResultFacts
+    has_lists: ClassVar[bool] = True
+    cautions: ClassVar[tuple[Caution, ...]] = ()
+    truth_keys: ClassVar[None] = None
+
+    @classmethod
+    def measured(
+        cls, counted: CountedTruth, requests: Sequence[Request], conventions: Conventions, facts: ResultFacts
+    ) -> Evaluation:
+        """Return the result under these conventions."""
+        if any(request.conventions(conventions).judged_only == "yes" for request in requests):
             raise ConventionError(
                 Phrase("negatives are not judged, so {judged_only='yes'} would leave every positive first."),
                 hint="Leave out judged_only.",
             )
-        partial = measure(counted, requests, under, Context(complete=True))
-        if tied:
+        partial = measure(counted, requests, conventions, Context(complete=True))
+        if tied := _n_tied(counted):
             partial = replace(partial, counts={**partial.counts, "tied": tied})
+        return Evaluation(partial, requests, conventions, origin=cls(counted, requests, partial, facts))
 
-        def asked() -> Asked:
-            pairs = Content(int(counted.n_candidates.sum()), "")
-            return Asked(SAMPLED, eligible=pairs, users=Content.of(Ids(partial.rows.ids)))
+    def under(self, conventions: Conventions) -> Evaluation:
+        """Return the same ranks under other conventions."""
+        return self.measured(self.counted, self.requests, conventions, self.facts)
 
-        return Evaluation(partial, requests, under, notes=notes, asked=asked, reevaluate=run)
+    def bounds(self, values: Mapping[str, float]) -> NoReturn:
+        """Raise an error: the lists of candidates were not kept."""
+        StoredOrigin().bounds(values)
 
-    return run(conventions)
+    @cached_property
+    def asked(self) -> Asked:
+        """What was ranked: of the candidates only the number is known."""
+        pairs = Content(int(self.counted.n_candidates.sum()), "")
+        return Asked(SAMPLED, eligible=pairs, users=Content.of(Ids(self.partial.rows.ids)))
+
+    @cached_property
+    def ranges(self) -> dict[str, Range]:
+        """Nothing but what the metrics declare."""
+        return {}
+
+
+def _n_tied(counted: CountedTruth) -> int:
+    """Return the number of positives with the score of a negative."""
+    return int(((counted.tied > 1) & (counted.above >= 0)).sum())
 
 
 def rank_metrics(k: Sequence[int], *, tied: bool) -> list[Request]:

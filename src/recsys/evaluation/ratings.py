@@ -21,6 +21,8 @@ from recsys.evaluation.bounds import Bounds, Limits
 from recsys.evaluation.engine import summarise
 from recsys.evaluation.groups import masks_by_label
 from recsys.evaluation.options import check_flag
+from recsys.evaluation.origin import StoredOrigin
+from recsys.evaluation.result_facts import ResultFacts
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.uncertainty import mask_jackknife
 from recsys.inputs.containers import as_array, rows_of_container
@@ -146,7 +148,7 @@ def evaluate_ratings(
     if any(r.metric.name.removeprefix("user_") in _PUNISH_CERTAINTY for r in requests):
         counts["certain_and_wrong"] = int((np.abs(rated.predicted - rated.actual) == 1).sum())
     groups = None if by is None else masks_by_label(rated.cases.values, by)
-    return RatingEvaluation(rated, requests, by=groups, notes=rows.facts.to_notes(), counts=counts)
+    return RatingEvaluation(rated, requests, by=groups, facts=ResultFacts(ratings=rows.facts), counts=counts)
 
 
 def parse_ratings(metrics: Metrics) -> list[Request]:
@@ -205,7 +207,7 @@ class RatingEvaluation(Evaluation):
         requests: list[Request],
         *,
         by: Mapping[Any, Array] | None = None,
-        notes: Mapping[str, Any] | None = None,
+        facts: ResultFacts | None = None,
         counts: Mapping[str, int] | None = None,
     ) -> None:
         self.rated = rated
@@ -219,7 +221,9 @@ class RatingEvaluation(Evaluation):
                 terms[name] = TERMS[metric.name](users, column, **request.own_params)
         all_counts = {"cases": len(rated.cases), "rows": len(rated.actual), **(counts or {})}
         partial = Partial(PerCase(rated.cases.values, columns), terms, all_counts)
-        super().__init__(partial, requests, Conventions(), by=by, notes=notes)
+        super().__init__(
+            partial, requests, Conventions(), by=by, origin=StoredOrigin(facts=facts or ResultFacts())
+        )
         self.overall = self._summarise(None)
 
     def _summarise(self, mask: Bool | None) -> dict[str, float]:
@@ -285,7 +289,7 @@ class RatingEvaluation(Evaluation):
         )
         names = dict.fromkeys(n for p in parts for n in p.counts if n not in ("cases", "rows"))
         counts = {n: sum(p.counts.get(n, 0) for p in parts) for n in names}
-        return RatingEvaluation(rated, self.requests, notes=self.notes, counts=counts)
+        return RatingEvaluation(rated, self.requests, facts=self.facts, counts=counts)
 
     def save(self, path: Any, *, name: str | None = None, **facts: Any) -> None:
         """Write the result with its users, like Evaluation.save; refuses metrics that need every row."""

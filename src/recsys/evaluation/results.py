@@ -20,6 +20,7 @@ from recsys.display.tabled import Tabled
 from recsys.errors import InputError, MergeError, NoRowsError, NotDefinedError, Phrase, RecsysError
 from recsys.evaluation.engine import is_aggregated, merge, summarise
 from recsys.evaluation.exposure import catalogue_value, exposure_by_group, exposure_key
+from recsys.evaluation.origin import Origin, StoredOrigin
 from recsys.metrics import lookup
 from recsys.metrics.ranges import Range, union_ranges
 from recsys.metrics.registry import METRICS, Request
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from recsys.evaluation.bounds import Bounds
     from recsys.evaluation.files.result_files import MissingRows
     from recsys.evaluation.groups import Gap
+    from recsys.evaluation.result_facts import ResultFacts
     from recsys.evaluation.uncertainty import Intervals
     from recsys.records.facts import Caution
     from recsys.report.methods import Methods, MethodsFacts
@@ -109,27 +111,15 @@ class Evaluation(Reported, Mapping[str, float]):
         conventions: Conventions,
         *,
         by: Mapping[Any, Array] | None = None,
-        notes: Mapping[str, Any] | None = None,
-        reevaluate: Callable[[Conventions], Evaluation] | None = None,
-        compute_bounds: Callable[[Mapping[str, float]], Bounds] | None = None,
-        cautions: Callable[[], Sequence[Caution]] | Sequence[Caution] = (),
-        truth_keys: Callable[[], Array | None] | Array | None = None,
-        asked: Callable[[], Asked] | Asked | None = None,
-        ranges: Callable[[], Mapping[str, Range]] | Mapping[str, Range] | None = None,
+        origin: Origin | None = None,
         run: Mapping[str, Any] | None = None,
     ) -> None:
         self.partial = partial
         self.requests = list(requests)
         self.conventions = conventions
-        self.notes = dict(notes or {})
+        self.origin = origin or StoredOrigin()
         self.run = dict(run or {})
         self._by = by
-        self._reevaluate = reevaluate
-        self._compute_bounds = compute_bounds
-        self._cautions = cautions
-        self._truth_keys = truth_keys
-        self._asked = asked
-        self._ranges = ranges
         self.missing_rows: MissingRows | None = None
         self.overall: dict[str, float] = summarise(partial, requests, conventions=conventions)
 
@@ -174,7 +164,17 @@ class Evaluation(Reported, Mapping[str, float]):
         """Cases, exclusions, repeats, ties: everything that was counted instead of silently dropped."""
         return self.partial.counts
 
+    @property
+    def facts(self) -> ResultFacts:
+        """What was noticed while lists and truth were read and ranked."""
+        return self.origin.facts
+
     @cached_property
+    def notes(self) -> Mapping[str, Any]:
+        """The facts by name, as files hold them."""
+        return self.facts.to_notes()
+
+    @property
     def cautions(self) -> tuple[Caution, ...]:
         """Where the numbers may answer another question than was meant: code, sentence and page of each.
 
@@ -183,14 +183,14 @@ class Evaluation(Reported, Mapping[str, float]):
         >>> recsys.evaluate(lists, {0: {2}, 4: {9}}, ["recall@20"]).cautions[0].code
         'k_beyond_lists'
         """
-        return tuple(self._cautions() if callable(self._cautions) else self._cautions)
+        return tuple(self.origin.cautions)
 
-    @cached_property
+    @property
     def truth_keys(self) -> Array | None:
         """One number per case that tells its truth from others; None if the truth is not known any more."""
-        return self._truth_keys() if callable(self._truth_keys) else self._truth_keys
+        return self.origin.truth_keys
 
-    @cached_property
+    @property
     def asked(self) -> Asked | None:
         """What decided what was ranked and how it was judged; None where a file does not say it.
 
@@ -199,7 +199,7 @@ class Evaluation(Reported, Mapping[str, float]):
         >>> result.asked.candidates, result.asked.catalogue.rows, result.asked.seen.rows
         ('all items', 3, 1)
         """
-        return self._asked() if callable(self._asked) else self._asked
+        return self.origin.asked
 
     @cached_property
     def ranges(self) -> dict[str, Range]:
@@ -212,7 +212,7 @@ class Evaluation(Reported, Mapping[str, float]):
         >>> result.ranges
         {'hit@2': (0.0, 1.0), 'hits@2': (0.0, 2.0)}
         """
-        known = (self._ranges() if callable(self._ranges) else self._ranges) or {}
+        known = self.origin.ranges
         per_case = [request for request in self.requests if request.metric.kind != "catalogue"]
         return {str(request): known.get(str(request), request.metric.bounds) for request in per_case}
 
@@ -362,7 +362,7 @@ class Evaluation(Reported, Mapping[str, float]):
         options = {"method": method, "confidence": confidence, "n_resamples": n_resamples, "rng": rng}
         with warn_once():
             estimates = {str(r): self._estimate(r, **options) for r in selected}
-            estimates = {name: warn_if_stopped(value, self.notes) for name, value in estimates.items()}
+            estimates = {name: warn_if_stopped(value, self.facts) for name, value in estimates.items()}
         notes = [note("all_users")] if self.by else []
         return Intervals(estimates, notes=notes)
 
@@ -414,13 +414,7 @@ class Evaluation(Reported, Mapping[str, float]):
         or found (lists that reach it were built; better ones are not excluded). Items that could not be shown
         (seen, unknown, not eligible) are not attainable; an unknown limit is n/a with the reason.
         """
-        if self._compute_bounds is None:
-            raise RecsysError(
-                "this result was merged, read from a file or made of sampled candidates, "
-                "so the lists behind it are gone.",
-                hint="Call bounds() on what evaluate returned.",
-            )
-        return self._compute_bounds(self.overall)
+        return self.origin.bounds(self.overall)
 
     def merge(self, *others: Evaluation) -> Evaluation:
         """Return the result over the cases of all results; equal to evaluating them at once."""
@@ -455,30 +449,23 @@ class Evaluation(Reported, Mapping[str, float]):
         if merged.per_case is not None and all(e.truth_keys is not None for e in (self, *others)):
             ids = np.concatenate([e.per_case.ids for e in (self, *others)])
             keys = np.concatenate([e.truth_keys for e in (self, *others)])[np.argsort(ids, kind="stable")]
-        return Evaluation(
-            merged,
-            self.requests,
-            self.conventions,
-            notes=self.notes,
+        origin = StoredOrigin(
+            facts=self.facts,
             cautions=cautions,
-            truth_keys=keys,
+            keys=keys,
             asked=join_asked([e.asked for e in (self, *others)]),
             ranges=union_ranges(self.ranges, *(o.ranges for o in others)),
         )
+        return Evaluation(merged, self.requests, self.conventions, origin=origin)
 
     @property
     def has_lists(self) -> bool:
         """Whether lists and truth are available for `under` and `explain`."""
-        return self._reevaluate is not None
+        return self.origin.has_lists
 
     def under(self, conventions: Conventions | str | Mapping[str, Any]) -> Evaluation:
         """Return the same lists and truth under other conventions."""
-        if self._reevaluate is None:
-            raise RecsysError(
-                "this result was merged or read from a file, so the lists behind it are gone.",
-                hint="Evaluate the lists again with the other conventions.",
-            )
-        return self._reevaluate(Conventions.of(conventions))
+        return self.origin.under(Conventions.of(conventions))
 
     def to_dict(self) -> dict[str, float]:
         return dict(self.overall)
@@ -677,22 +664,20 @@ class Evaluation(Reported, Mapping[str, float]):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for another process: everything except the access to the lists."""
-        names = ("cautions", "truth_keys", "asked", "ranges")
-        known = {f"_{name}": getattr(self, name) for name in names}
-        return {**self.__dict__, **known, "_reevaluate": None, "_compute_bounds": None}
+        return {**self.__dict__, "origin": StoredOrigin.of(self.origin)}
 
     @cached_property
     def n_users(self) -> int | None:
         """How many users there are where a user has several cases, else None."""
         if not self.partial.sums and self.per_case.clusters is not None:
             return len(set(self.per_case.clusters.tolist()))
-        return self.notes.get("n_users")
+        return self.facts.n_users
 
     def _footnotes(self) -> list[object]:
-        from recsys.evaluation.footnotes import footnotes_of
+        from recsys.evaluation.result_facts import footnotes_of
 
         notes = footnotes_of(
-            self.counts, self.conventions, self.notes, n_users=self.n_users, catalogue=self.partial.catalogue
+            self.counts, self.conventions, self.facts, n_users=self.n_users, catalogue=self.partial.catalogue
         )
         owners = {str(r): METRICS.owner_of(r.metric.body.__module__) for r in self.requests}
         notes += [

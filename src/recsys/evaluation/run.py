@@ -9,8 +9,7 @@ import contextlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial as bind
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -25,15 +24,16 @@ from recsys.evaluation.options import (
     weight_by_case,
     weight_by_item,
 )
+from recsys.evaluation.result_facts import ResultFacts, StopFacts, TrainingItems
 from recsys.evaluation.results import Evaluation
 from recsys.inputs.ids import differing_ids_hint
 from recsys.inputs.rows import refuse_negative_grades
 from recsys.kernels import BACKENDS
-from recsys.metrics.ranges import DataLimits, metric_range
+from recsys.metrics.ranges import DataLimits, Range, metric_range
 from recsys.metrics.registry import Request
 from recsys.ranks.ranked_truth import RankedTruth, in_history, match_truth
 from recsys.ranks.sources import RankingOptions, UsersByItems
-from recsys.records.arrays import Array, Context, Ids, Interactions, Lists, Partial
+from recsys.records.arrays import Array, Context, Ids, Interactions, Lists, Partial, cached_property
 from recsys.records.read_facts import NOTHING_READ
 
 if TYPE_CHECKING:
@@ -90,8 +90,7 @@ class EvaluationRun:
 
     def evaluate(self, conventions: Conventions, stop_when: float | StopWhen | None = None) -> Evaluation:
         """Return the result, over all cases or over as many as `stop_when` needs."""
-        effective = self.effective(conventions)
-        notes = self.notes
+        effective, stopped = self.effective(conventions), None
         if stop_when is None:
             partial = self.partial(effective)
         else:
@@ -99,79 +98,13 @@ class EvaluationRun:
 
             stop = StopWhen.of(stop_when)
             steps = self.steps(effective, stop)
-            partial, notes["stopped"] = evaluate_until(steps, stop, self.ranking_options.progress)
-        return Evaluation(
-            partial,
-            self.requests,
-            effective,
-            notes=notes,
-            reevaluate=bind(self.evaluate, stop_when=stop_when),
-            compute_bounds=bind(self.bounds, effective),
-            cautions=bind(self.cautions, partial, effective),
-            truth_keys=bind(self.truth_keys, partial),
-            asked=bind(Asked.of, self, partial),
-            ranges=bind(self.ranges, effective),
-        )
+            partial, stopped = evaluate_until(steps, stop, self.ranking_options.progress)
+        origin = RunOrigin(self, partial, effective, stop_when, stopped)
+        return Evaluation(partial, self.requests, effective, origin=origin)
 
     def effective(self, conventions: Conventions) -> Conventions:
         """Return the conventions with the highest grade of the truth."""
         return with_highest_grade(conventions, self.requests, lambda: self.truth.highest_grade)
-
-    def cautions(self, partial: Partial, conventions: Conventions) -> tuple[Caution, ...]:
-        """Return where the result may answer another question than the one that was meant."""
-        from recsys.evaluation.cautions import Question, find_cautions
-
-        question = Question(self, partial, conventions)
-        return (
-            *find_cautions("evaluation", question, self.silenced),
-            *find_cautions("evaluation", partial.counts, self.silenced, of_counts=True),
-        )
-
-    def truth_keys(self, partial: Partial) -> Array:
-        """Return one number per case of the result that tells its relevant items and grades from others."""
-        of_case = np.append(case_keys(self.truth, graded=True), np.uint64(0))  # 0 for cases without truth
-        return of_case[self.truth.cases.code_of(partial.rows.ids)]
-
-    def ranges(self, conventions: Conventions) -> dict[str, tuple[float, float]]:
-        """Return the least and the greatest value that each metric can have for one case of this data."""
-        ranking, largest = self.ranking, 1.0
-        if self.item_weights is not None:
-            largest = 0.0
-            for item in self.truth.items.values[np.unique(self.truth.codes)].tolist():
-                with contextlib.suppress(InputError):  # without a weight: the conventions leave it out
-                    largest = max(largest, read_weight(self.item_weights, item, "item_weights"))
-        n_places = int(ranking.sizes.max(initial=0)) if isinstance(ranking, Lists) else ranking.n_items
-        data = DataLimits(self.truth, self.context, n_places, largest)
-        per_case = [request for request in self.requests if request.metric.kind != "catalogue"]
-        return {str(request): metric_range(request, conventions, data) for request in per_case}
-
-    @property
-    def notes(self) -> dict[str, Any]:
-        """What was counted while lists and truth were read."""
-        notes: dict[str, Any] = {
-            "lists": self.ranking.facts.to_notes() if isinstance(self.ranking, Lists) else {},
-            "truth": self.truth.facts.to_notes(),
-        }
-        sides = [data for data in (self.truth, self.ranking) if isinstance(data, Lists | Interactions)]
-        kinds = next(filter(None, (data.id_kinds for data in sides)), None)
-        notes["ids"] = kinds or {"user": self.truth.cases.kind, "item": self.truth.items.kind}
-        options = self.ranking_options
-        name: Any = options.backend
-        backend = BACKENDS.get(name) if isinstance(name, str) else None
-        if backend is not None and backend.match_lists is None and isinstance(self.ranking, Lists):
-            notes["backend"] = (
-                f"backend={backend.name!r} ranks factors and scores; ready lists were matched on the CPU"
-            )
-        of_catalogue = any(request.metric.kind == "catalogue" for request in self.requests)
-        if of_catalogue and self.n_items is None and isinstance(self.ranking, Lists):
-            notes["catalogue_of"] = ["train"] * (self.context.train is not None) + ["lists", "truth"]
-        given = options.seen is not None or options.eligible is not None or self.context.train is not None
-        if not given and not isinstance(self.ranking, Lists):
-            from recsys.ranks.sources import Scores
-
-            unless = ", unless their score is -inf" if isinstance(self.ranking, Scores) else ""
-            notes["seen"] = f"no seen items were given, so training items are ranked too{unless}"
-        return notes
 
     def partial(self, conventions: Conventions) -> Partial:
         """Evaluate every request for every case of the lists and the truth, by group if `by` is set."""
@@ -241,15 +174,6 @@ class EvaluationRun:
             context = with_pooled(context, judged, self.truth)
         return judged, context
 
-    def bounds(self, conventions: Conventions, values: Mapping[str, float]) -> Bounds:
-        """Compare the values with what lists could reach at best and what chance gives."""
-        from recsys.evaluation.bounds.best_and_floor import bounds_of
-
-        judged, context = self.rank_truth(conventions)
-        judged = judged.without_repeats() if conventions.duplicates == "collapse" else judged
-        seen = self.ranking_options.seen
-        return bounds_of(judged, self.requests, values, rules=conventions, context=context, seen=seen)
-
     def of_cases(self, cases: Ids, *, first: bool = True) -> EvaluationRun:
         """Return the same evaluation of some cases only.
 
@@ -287,11 +211,114 @@ class EvaluationRun:
             self.requests,
             conventions,
             stop=stop,
-            ranges=self.ranges(conventions),
+            ranges=ranges_of(self, conventions),
             weights=weights,
             clusters=users,
         )
         return steps
+
+
+@dataclass(frozen=True, eq=False)
+class RunOrigin:
+    """What can be asked of the result of a run: `partial`, under conventions that hold the highest grade."""
+
+    run: EvaluationRun
+    partial: Partial
+    conventions: Conventions
+    stop_when: float | StopWhen | None = None
+    stopped: StopFacts | None = None
+    has_lists: ClassVar[bool] = True
+
+    @cached_property
+    def facts(self) -> ResultFacts:
+        """What was noticed while lists and truth were read and ranked."""
+        run, how = self.run, self.run.ranking_options
+        lists = run.ranking if isinstance(run.ranking, Lists) else None
+        kinds = [data.id_kinds for data in (run.truth, lists) if data is not None]
+        ids = next(filter(None, kinds), None) or (run.truth.cases.kind, run.truth.items.kind)
+        backend = BACKENDS.get(how.backend)
+        on_cpu = None
+        if backend is not None and backend.match_lists is None and lists is not None:
+            on_cpu = f"backend={backend.name!r} ranks factors and scores; ready lists were matched on the CPU"
+        of_catalogue = any(request.metric.kind == "catalogue" for request in run.requests)
+        sources = ("train",) * (run.context.train is not None) + ("lists", "truth")
+        given = how.seen is not None or how.eligible is not None or run.context.train is not None
+        training_items: TrainingItems | None = None
+        if not given and lists is None:
+            from recsys.ranks.sources import Scores
+
+            training_items = "with a score" if isinstance(run.ranking, Scores) else "ranked"
+        return ResultFacts(
+            lists=NOTHING_READ if lists is None else lists.facts,
+            truth=run.truth.facts,
+            user_ids=ids[0],
+            item_ids=ids[1],
+            backend=on_cpu,
+            catalogue_of=sources if of_catalogue and run.n_items is None and lists is not None else (),
+            training_items=training_items,
+            stopped=self.stopped,
+        )
+
+    def under(self, conventions: Conventions) -> Evaluation:
+        """Return the same lists and truth under other conventions."""
+        return self.run.evaluate(conventions, self.stop_when)
+
+    def bounds(self, values: Mapping[str, float]) -> Bounds:
+        """Compare the values with what lists could reach at best and what chance gives."""
+        from recsys.evaluation.bounds.best_and_floor import bounds_of
+
+        run, rules = self.run, self.conventions
+        judged, context = run.rank_truth(rules)
+        judged = judged.without_repeats() if rules.duplicates == "collapse" else judged
+        seen = run.ranking_options.seen
+        return bounds_of(judged, run.requests, values, rules=rules, context=context, seen=seen)
+
+    @cached_property
+    def cautions(self) -> tuple[Caution, ...]:
+        """Where the result may answer another question than the one that was meant."""
+        from recsys.evaluation.cautions import find_cautions
+
+        of_counts = find_cautions("evaluation", self.partial.counts, self.run.silenced, of_counts=True)
+        return (*self.cautions_of_data, *of_counts)
+
+    @property
+    def cautions_of_data(self) -> Sequence[Caution]:
+        """The cautions about more than counts, which pieces of the users do not add up to."""
+        from recsys.evaluation.cautions import Question, find_cautions
+
+        question = Question(self.run, self.partial, self.conventions)
+        return find_cautions("evaluation", question, self.run.silenced)
+
+    @cached_property
+    def truth_keys(self) -> Array:
+        """One number per case of the result that tells its relevant items and grades from others."""
+        truth = self.run.truth
+        of_case = np.append(case_keys(truth, graded=True), np.uint64(0))  # 0 for cases without truth
+        return of_case[truth.cases.code_of(self.partial.rows.ids)]
+
+    @cached_property
+    def asked(self) -> Asked:
+        """What decided what was ranked and how it was judged."""
+        return Asked.of(self.run, self.partial)
+
+    @cached_property
+    def ranges(self) -> dict[str, Range]:
+        """The least and the greatest value that each metric can have for one case of this data."""
+        return ranges_of(self.run, self.conventions)
+
+
+def ranges_of(run: EvaluationRun, conventions: Conventions) -> dict[str, Range]:
+    """Return the least and the greatest value that each metric can have for one case of this data."""
+    ranking, largest = run.ranking, 1.0
+    if run.item_weights is not None:
+        largest = 0.0
+        for item in run.truth.items.values[np.unique(run.truth.codes)].tolist():
+            with contextlib.suppress(InputError):  # without a weight: the conventions leave it out
+                largest = max(largest, read_weight(run.item_weights, item, "item_weights"))
+    n_places = int(ranking.sizes.max(initial=0)) if isinstance(ranking, Lists) else ranking.n_items
+    data = DataLimits(run.truth, run.context, n_places, largest)
+    per_case = [request for request in run.requests if request.metric.kind != "catalogue"]
+    return {str(request): metric_range(request, conventions, data) for request in per_case}
 
 
 def with_highest_grade(

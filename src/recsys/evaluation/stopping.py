@@ -20,6 +20,7 @@ import numpy as np
 from recsys.conventions.decisions import Conventions
 from recsys.errors import InputError, NotDefinedError, TieWarning, came_as, check_choice, hush
 from recsys.evaluation.engine import merge, warn_of_ties
+from recsys.evaluation.result_facts import StopFacts, Watched
 from recsys.metrics.registry import Request, check_same_decisions
 from recsys.records.arrays import Array, Float, Ids, Interactions, Lists, Partial, entries_of_cases
 from recsys.records.checks import is_number, is_whole
@@ -262,8 +263,8 @@ def format_unlimited(metrics: Sequence[str]) -> list[str]:
 
 def evaluate_until(
     steps: SteppedEvaluation, stop: StopWhen, progress: Callable[[int, int], object] | None
-) -> tuple[Partial, Any]:
-    """Evaluate blocks until the intervals satisfy `stop`; the merged parts, and the note about stopping."""
+) -> tuple[Partial, StopFacts]:
+    """Evaluate blocks until the intervals satisfy `stop`; the merged parts, and how far it went."""
     if stop.half_width is None and stop.threshold is None and stop.against is None:
         raise InputError(
             "stop_when says neither how narrow nor against what.",
@@ -296,7 +297,9 @@ def evaluate_until(
         reason = "all users were needed"
     else:
         reason = "what was asked needs more users than there are"
-    return steps.merged(), _stop_note(steps, sequences, stop, reason=reason, other=other, unlimited=unlimited)
+    return steps.merged(), _stop_facts(
+        steps, sequences, stop, reason=reason, other=other, unlimited=unlimited
+    )
 
 
 def _comparable_partial(against: Any, steps: SteppedEvaluation) -> Partial:
@@ -341,7 +344,7 @@ def values_in_order(part: Partial, name: str, block: Array) -> Float:
     return np.where(at >= 0, part.rows.columns[name][at], np.nan)
 
 
-def _stop_note(
+def _stop_facts(
     steps: SteppedEvaluation,
     sequences: Mapping[str, ConfidenceSequence],
     stop: StopWhen,
@@ -349,38 +352,31 @@ def _stop_note(
     reason: str,
     other: Partial | None,
     unlimited: Sequence[str],
-) -> dict[str, Any]:
-    """Return the note about stopping that a result carries: JSON values, so that it can be saved.
+) -> StopFacts:
+    """Return how far an evaluation went; against another result, each difference has a verdict.
 
-    Against another result, each difference has a verdict: better, worse or undecided.
+    That is better, worse or undecided.
     """
-    n_seen, n_total = steps.n_seen, len(steps.cases)
-    saved = 1.0 - n_seen / n_total if n_total else 0.0
+    n_total = len(steps.cases)
+    stopped = StopFacts(
+        n_seen=steps.n_seen, n_total=n_total, confidence=stop.confidence, about=stop.about, reason=reason
+    )
     lower = {str(r) for r in steps.requests if r.metric.better == "lower"}
     n_shared = 0 if other is None else len(np.intersect1d(other.rows.ids, steps.cases.values))
     whom = describe_users(stop.about, n_total if other is None else n_shared)
     whom += "" if n_shared in (0, n_total) else f" ({n_shared:,} are in both)"
-    lines = [f"stopped after {n_seen:,} of {n_total:,} users ({saved:.1%} of the work saved): {reason}"]
-    intervals: dict[str, dict[str, Any]] = {}
+    lines = [f"stopped after {stopped.seen}: {reason}"]
+    intervals: dict[str, Watched] = {}
     for name, s in sequences.items():
         low, high, method = s.interval.low, s.interval.high, s.interval.method
-        intervals[name] = {"value": s.mean, "low": low, "high": high, "method": method}
+        intervals[name] = Watched(s.mean, low, high, method)
         if other is None:
             lines.append(f"{name} for {whom}: [{low:.4f}, {high:.4f}], {method}")
             continue
         better = "better" if (low > 0) != (name in lower) else "worse"
         verdict = better if low > 0 or high < 0 else "undecided"
-        intervals[name]["verdict"] = verdict
+        intervals[name] = intervals[name]._replace(verdict=verdict)
         lines.append(f"{name} is {verdict}: difference for {whom} in [{low:.4f}, {high:.4f}], {method}")
     lines.append(f"these intervals hold together, at all times, with {stop.confidence:.0%}")
     lines += format_unlimited(unlimited)
-    return {
-        "n_seen": n_seen,
-        "n_total": n_total,
-        "share_saved": saved,
-        "reason": reason,
-        "confidence": stop.confidence,
-        "about": stop.about,
-        "intervals": intervals,
-        "says": "\n".join(lines),
-    }
+    return replace(stopped, intervals=intervals, lines=tuple(lines))

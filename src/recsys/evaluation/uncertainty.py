@@ -20,6 +20,7 @@ from recsys.display.tabled import Tabled
 from recsys.display.words import merged
 from recsys.evaluation.engine import is_aggregated
 from recsys.evaluation.exposure import N_GROUPS, catalogue_value, exposure_key
+from recsys.evaluation.result_facts import ResultFacts
 from recsys.metrics.registry import Request
 from recsys.metrics.traits import quotient
 from recsys.records.arrays import Array, Bool, Exposure, Float, Int, Partial, Sums
@@ -269,16 +270,16 @@ def _undefined(confidence: float, method: str) -> Estimate:
     return Estimate(math.nan, math.nan, interval, 0, (note("no_values", noun="user"),))
 
 
-def warn_if_stopped(found: Estimate, notes: Mapping[str, Any]) -> Estimate:
-    """Return the estimate with a warning if the evaluation stopped early; `notes` are those of the result.
+def warn_if_stopped(found: Estimate, facts: ResultFacts) -> Estimate:
+    """Return the estimate with a warning if the evaluation stopped early; `facts` are those of the result.
 
     An interval for a fixed number of users is not valid after looking at the result in between.
     """
-    stop = notes.get("stopped", {})
-    if not stop.get("share_saved", 0.0) > 0:
+    stop = facts.stopped
+    if stop is None or not facts.stopped_early:
         return found
-    watched = stop.get("intervals", {})
-    kind = "differences" if any("verdict" in row for row in watched.values()) else "metrics watched"
-    seen = {"n_seen": stop["n_seen"], "n_total": stop["n_total"]}
+    watched = stop.intervals.values()
+    kind = "differences" if any(one.verdict for one in watched) else "metrics watched"
+    seen = {"n_seen": stop.n_seen, "n_total": stop.n_total}
     stopped = caution(StoppedWarning, "stopped_intervals", **seen, watched=kind if watched else "")
     return replace(found, notes=(*found.notes, stopped))

@@ -6,7 +6,6 @@ item. Both are Lists and Interactions like any others: columns are made when the
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -50,7 +49,7 @@ class DictLists(Lists):
     """The lists of a walk; one with changes (`dataclasses.replace`) has columns of its own, and no walk."""
 
     walk: Any = None
-    id_kinds: Any = MappingProxyType({"user": "str", "item": "str"})
+    id_kinds: Any = ("str", "str")
     cases, items, indptr, codes, scores = map(_column, ("cases", "items", "indptr", "codes", "scores"))
 
     @classmethod
@@ -72,7 +71,7 @@ class DictTruth(Interactions):
     """The truth of a walk, as `DictLists`."""
 
     walk: Any = None
-    id_kinds: Any = MappingProxyType({"user": "str", "item": "str"})
+    id_kinds: Any = ("str", "str")
     cases, items, indptr, codes, grades = map(_column, ("cases", "items", "indptr", "codes", "grades"))
 
     @classmethod

@@ -168,9 +168,9 @@ class Interactions:
         return np.diff(self.indptr)
 
     @property
-    def id_kinds(self) -> dict[str, str] | None:
-        """Whether ids of users and items are int or str; None without entries."""
-        return {"user": self.cases.kind, "item": self.items.kind} if len(self.codes) else None
+    def id_kinds(self) -> tuple[str, str] | None:
+        """Whether ids of users, and of items, are int or str; None without entries."""
+        return (self.cases.kind, self.items.kind) if len(self.codes) else None
 
     @cached_property
     def item_counts(self) -> Int:
@@ -236,9 +236,9 @@ class Lists:
         return np.diff(self.indptr)
 
     @property
-    def id_kinds(self) -> dict[str, str] | None:
-        """Whether ids of users and items are int or str; None without entries."""
-        return {"user": self.cases.kind, "item": self.items.kind} if len(self.codes) else None
+    def id_kinds(self) -> tuple[str, str] | None:
+        """Whether ids of users, and of items, are int or str; None without entries."""
+        return (self.cases.kind, self.items.kind) if len(self.codes) else None
 
     def to_frame(self) -> Any:
         """Return a pandas table that evaluate reads as the same lists: user, item, and score or rank."""

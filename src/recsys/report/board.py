@@ -60,7 +60,7 @@ class Run(NamedTuple):
         document = document_of(result)
         numbers, aggregate = document["result"], result.aggregate
         rows = None if result.partial.per_case is None else result.per_case
-        known = (result.notes.get("n_users"), result.counts.get("cases"))
+        known = (result.facts.n_users, result.counts.get("cases"))
         n_users = next((number for number in known if isinstance(number, int)), 0)
         if rows is not None and not result.partial.sums and rows.clusters is not None:
             n_users = len(set(rows.clusters.tolist()))  # each has several cases

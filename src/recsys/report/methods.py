@@ -22,7 +22,7 @@ from recsys.display.markup import latex_text, markdown_text
 from recsys.display.number_words import plural
 from recsys.errors import FileError, InputError, NoRowsError, came_as
 from recsys.evaluation.files.result_files import document_of, run_facts
-from recsys.evaluation.footnotes import footnotes_of
+from recsys.evaluation.result_facts import ResultFacts, footnotes_of
 from recsys.evaluation.results import Evaluation, Reported
 from recsys.evaluation.uncertainty import Intervals
 from recsys.inputs.files import write_text
@@ -268,10 +268,8 @@ def _data_sentences(models: Mapping[str, Evaluation], data: str | None, split: A
     weighted = [e.partial.per_case is not None and e.per_case.weights is not None for e in models.values()]
     if any(weighted):
         yield f"Users are weighted {_to_add('by what')}."
-    stops = {n: e.notes.get("stopped", {}) for n, e in models.items()}
-    early = {
-        n: f"{s['n_seen']:,} of {s['n_total']:,}" for n, s in stops.items() if s.get("share_saved", 0) > 0
-    }
+    stops = {n: e.facts.stopped for n, e in models.items()}
+    early = {n: f"{s.n_seen:,} of {s.n_total:,}" for n, s in stops.items() if s and s.share_saved > 0}
     if early:
         yield f"The evaluation was stopped early, after {_by_model(early)} users."
     thresholds = {n: describe("relevant_from", e.conventions.relevant_from) for n, e in models.items()}
@@ -283,7 +281,7 @@ def _size_words(evaluation: Evaluation) -> str:
     counts = evaluation.counts
     if "rows" in counts:
         return f"{counts['rows']:,} ratings of {plural(counts['cases'], 'user')}"
-    line = footnotes_of(counts, evaluation.conventions, {}, n_users=evaluation.n_users)[0]
+    line = footnotes_of(counts, evaluation.conventions, ResultFacts(), n_users=evaluation.n_users)[0]
     judged = plural(counts.get("judged", 0), "judged item")
     return f"{judged} of {line}"
 
@@ -320,8 +318,7 @@ def _candidate_sentences(
         sizes = {}
         for name, one in catalogues.items():
             sources = [
-                "training data" if source == "train" else source
-                for source in models[name].notes.get("catalogue_of", ())
+                "training data" if source == "train" else source for source in models[name].facts.catalogue_of
             ]
             how = f" (those of {_enumerate(sources)})" if sources else ""
             sizes[name] = plural(one.n, "item") + how
@@ -329,16 +326,15 @@ def _candidate_sentences(
 
 
 def _candidate_words(evaluation: Evaluation, candidates: str | None, cites: _Citations) -> str:
-    if isinstance(evaluation.notes.get("sampled"), str):
-        return f"{evaluation.notes['sampled']}{cites.method('sampled')}"
+    if evaluation.facts.sampled is not None:
+        return f"{evaluation.facts.sampled}{cites.method('sampled')}"
     if "repeated_items" in evaluation.counts:  # which only lists can have
         unknown = (
             "from which items each list was chosen, and whether items of the training data were left out"
         )
         return f"ready lists were evaluated as they came {_to_add(unknown)}"
     words = "every candidate of a user was ranked, without sampling"
-    seen = evaluation.notes.get("seen")
-    if isinstance(seen, str) and "-inf" not in seen:  # a model may rule items out by their score
+    if evaluation.facts.training_items == "ranked":  # a model may rule items out by their score
         return f"{words}; items of the training data were not left out"
     if candidates is not None:
         return f"{words}, {candidates.rstrip('.')}"

@@ -17,7 +17,7 @@ from recsys.display.number_words import plural
 from recsys.display.words import merged
 from recsys.errors import MissingExtraError
 from recsys.evaluation.files.result_files import run_facts
-from recsys.evaluation.footnotes import footnotes_of
+from recsys.evaluation.result_facts import footnotes_of
 from recsys.records.arrays import Ids, count_entries
 from recsys.records.registry import Registry
 from recsys.report import charts, example_users, section_numbers
@@ -471,7 +471,7 @@ def _provenance(study: Study) -> Section:
     # What a reader must know to trust the numbers; a line that holds for some models names them.
     models_by_line: dict[str, list[str]] = {}
     for name, evaluation in models.items():
-        for line in footnotes_of(evaluation.counts, evaluation.conventions, evaluation.notes)[:-1]:
+        for line in footnotes_of(evaluation.counts, evaluation.conventions, evaluation.facts)[:-1]:
             models_by_line.setdefault(line, []).append(name)
     footnotes = [
         line if len(names) == len(models) else f"{', '.join(names)}: {line}"

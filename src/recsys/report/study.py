@@ -224,12 +224,8 @@ class Study:
     @cached_property
     def sampling(self) -> list[str]:
         """A warning where candidates were sampled: such numbers are not those of the full catalogue."""
-        notes = {name: self.first(name).notes.get("sampled") for name in self.names}
-        reasons = [
-            note if isinstance(note, str) else f"{name} was ranked among sampled candidates only."
-            for name, note in notes.items()
-            if note
-        ]
+        facts = [self.first(name).facts for name in self.names]
+        reasons = [one.sampled for one in facts if one.sampled is not None]
         reasons += [
             f"The audit says so: {f['name']}."
             for f in self.audited

@@ -43,7 +43,6 @@ from recsys.evaluation.run import highest_of, with_highest_grade
 from recsys.inputs.frames import column_facts, table_without_rows
 from recsys.metrics.registry import largest_k
 from recsys.ranks.sources import RankingOptions
-from recsys.records.read_facts import ReadFacts
 from recsys.spark.cluster_frames import UserFrame, check_partitions, union_rows
 from recsys.spark.exposure_rows import rows_by_key, with_exposure
 from recsys.spark.item_factors import ItemFactors
@@ -230,15 +229,14 @@ class ClusterEvaluation:
         if not waiting:
             raise table_without_rows(sides[0])
         joined = join_pieces(waiting)
-        notes = dict(joined.remarks.notes)
+        facts = joined.remarks.facts
         for name in sides:
             if joined.examples[name == "truth"] is None:
                 raise table_without_rows(name)
-            if name in notes:
-                read = column_facts(self.tables[name].column_of, self.tables[name].frame.columns)
-                facts = ReadFacts.of_notes(notes[name])
-                notes[name] = replace(facts, columns=read.columns, unused=read.unused).to_notes()
-        return replace(joined, remarks=replace(joined.remarks, notes=notes))
+            read = column_facts(self.tables[name].column_of, self.tables[name].frame.columns)
+            of_side: Any = replace(getattr(facts, name), columns=read.columns, unused=read.unused)
+            facts = replace(facts, **{name: of_side})
+        return replace(joined, remarks=replace(joined.remarks, facts=facts))
 
     def fingerprint(self) -> str:
         """Return what tells the question from others: what all users share, and the rows of the tables."""

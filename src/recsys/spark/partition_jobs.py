@@ -60,22 +60,23 @@ class PartitionJob:
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", RecsysWarning)
             lists = tables["lists"] if self.items is None else self.items.model(tables["user_factors"])
-            partial, run = self.evaluator.partial(lists, tables["truth"], **histories)
+            measured = self.evaluator.measured(lists, tables["truth"], **histories)
+            partial = measured.partial
         about["warnings"] = [[one.category.__name__, str(one.message)] for one in caught]
         if partial.rows.weights is not None:
             about["weighs"] = bool(partial.rows.weights.any())
         if self.folder is not None:
             file = Path(self.folder) / f"part-{about['id']}.parquet"
             try:
-                about["written"] = write_piece(file, partial.rows, partial.terms, run.truth_keys(partial))
+                about["written"] = write_piece(file, partial.rows, partial.terms, measured.truth_keys)
             except OSError as error:
                 raise FileError(
                     f"a worker cannot write to {file.parent}: {error.strerror or error}.",
                     hint="Name a folder that driver and workers share, or leave out per_user_path=.",
                 ) from error
-        piece = PieceResult.of(run, partial, self.evaluator.conventions, whole_users=self.whole_users)
+        piece = PieceResult.of(measured, whole_users=self.whole_users)
         if isinstance(lists, Factors):
-            known, users = lists.user_rows.ids, run.truth.cases
+            known, users = lists.user_rows.ids, measured.run.truth.cases
             examples = known.name(0) if len(known) else None, users.name(0)
             piece = replace(piece, matched=int((known.code_of(users.values) >= 0).sum()), examples=examples)
         partial, shown = without_exposure(piece.partial)

@@ -396,10 +396,10 @@ def test_a_piece_may_be_measured_without_being_kept():
     pieces = []
     for users in (range(0), range(4), range(4, 9)):
         of_piece = [{names[at]: table[names[at]] for at in users} for table in (lists, truth)]
-        part, run = evaluator.partial(*of_piece)
-        pieces.append(part)
-        assert len(part.rows) == len(users) == len(run.truth.cases)
-        assert run.truth_keys(part).tolist() == whole.truth_keys[users.start : users.stop].tolist()
+        piece = evaluator.measured(*of_piece)
+        pieces.append(piece.partial)
+        assert len(piece.partial.rows) == len(users) == len(piece.run.truth.cases)
+        assert piece.truth_keys.tolist() == whole.truth_keys[users.start : users.stop].tolist()
     merged = merge(pieces)
     assert merged.counts == whole.counts
     assert merged.rows.columns["recall@2"].tobytes() == whole.values_of("recall@2").tobytes()

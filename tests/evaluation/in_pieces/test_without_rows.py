@@ -21,6 +21,7 @@ from recsys.evaluation import engine
 from recsys.evaluation.engine import merge, without_rows
 from recsys.evaluation.files.result_files import fingerprint, pack, unpack
 from recsys.evaluation.in_pieces.pieces import PieceResult, join_pieces, result_of
+from recsys.evaluation.origin import StoredOrigin
 from recsys.evaluation.results import Evaluation
 from recsys.metrics.registry import parse_all
 from recsys.records.arrays import Partial, PerCase
@@ -161,7 +162,10 @@ def test_groups_weights_and_clusters_of_an_evaluation_need_no_rows(world):
                 lists, truth, ["recall@3", "ndcg@3", "mrr", "coverage@2"], by=by, **more, **train
             )
             small = Evaluation(
-                without_rows(whole.partial), whole.requests, whole.conventions, ranges=whole.ranges
+                without_rows(whole.partial),
+                whole.requests,
+                whole.conventions,
+                origin=StoredOrigin(ranges=whole.ranges),
             )
             assert_same_summary(small, whole)
             assert repr(small.by) == repr(whole.by)
@@ -273,9 +277,7 @@ def without(whole: Evaluation, **options: Any) -> Evaluation:
         without_rows(whole.partial, **options),
         whole.requests,
         whole.conventions,
-        asked=whole.asked,
-        ranges=whole.ranges,
-        notes=whole.notes,
+        origin=StoredOrigin(facts=whole.facts, asked=whole.asked, ranges=whole.ranges),
     )
 
 
@@ -332,8 +334,7 @@ def batches(n_batches: int, metrics: Sequence[str] = SIX, **more: Any) -> tuple[
         start = 2000 * len(pieces)
         lists = {user: rng.permutation(60)[:10].tolist() for user in range(start, start + 2000)}
         truth = {user: {int(i): 1.0 for i in rng.integers(0, 40, 6)} for user in lists}
-        partial, run = evaluator.partial(lists, truth)
-        pieces.append(PieceResult.of(run, partial, evaluator.conventions))
+        pieces.append(PieceResult.of(evaluator.measured(lists, truth)))
     return pieces, evaluator
 
 

@@ -30,6 +30,8 @@ import recsys
 from recsys.conventions.decisions import Conventions
 from recsys.errors import FileError, Fix, InputError, Phrase
 from recsys.evaluation.asked import Asked
+from recsys.evaluation.origin import StoredOrigin
+from recsys.evaluation.result_facts import ResultFacts
 from recsys.inputs.files import write_text
 from recsys.inputs.files.formats import read_text_file
 from recsys.metrics import lookup, lookup_rating
@@ -126,7 +128,7 @@ def whole_document(
     document = {"format": FORMAT, **document_of(result)}
     document["run"] = {**document["run"], **_json_facts(run)}
     partial = replace(result.partial, per_case=None) if result.partial.sums else result.partial
-    cases = {"partial": partial, "by": groups, "notes": json_notes(result.notes)}
+    cases = {"partial": partial, "by": groups, "notes": result.facts.to_notes()}
     cases["cautions"] = [[*caution.to_dict().values()] for caution in result.cautions]
     if not partial.sums and result.truth_keys is not None:
         cases["truth"] = result.truth_keys
@@ -193,23 +195,25 @@ def _read_document(
             from recsys.stats.aggregates import Aggregate
 
             requests = [replace(request, aggregate=Aggregate.of(result["aggregate"])) for request in requests]
-        groups, notes = cases["by"] or None, _check_notes(cases["notes"])
-        partial = cases["partial"]
+        groups, partial = cases["by"] or None, cases["partial"]
         missing = None
         if folder is None and partial.sums and isinstance(named := document["run"].get("per_user"), str):
             folder, missing = _find_rows(document, Path(path).parent / named)
         if folder is not None:
             partial = replace(partial, per_case=folder.rows(), terms=folder.terms)
+        origin = StoredOrigin(
+            facts=ResultFacts.of_notes(cases["notes"]),
+            cautions=[Caution.of(*map(str, parts[:2])) for parts in cases.get("cautions", ())],
+            asked=Asked.read(result["question"]) if "question" in result else None,
+            ranges=cases.get("ranges") or {},
+            keys=cases.get("truth") if folder is None else folder,
+        )
         evaluation = make(
             partial,
             requests,
             conventions,
             by=groups,
-            notes=notes,
-            cautions=[Caution.of(*map(str, parts[:2])) for parts in cases.get("cautions", ())],
-            truth_keys=cases.get("truth") if folder is None else lambda: folder.truth_keys,
-            asked=Asked.read(result["question"]) if "question" in result else None,
-            ranges=cases.get("ranges"),
+            origin=origin,
             run=document["run"],
         )
         evaluation.missing_rows = missing
@@ -231,16 +235,6 @@ def _read_document(
             hint="It was changed after it was saved, or saved by another version; evaluate again.",
         )
     return evaluation
-
-
-def _check_notes(notes: Any) -> Any:
-    """Return the notes of a file, where those that footnotes read have their shape."""
-    for name in ("lists", "truth"):
-        if not isinstance(read := notes.get(name, {}).get("read", {}), Mapping):
-            raise TypeError(f"what was read of the {name} is {read!r}")
-    if not isinstance(notes.get("stopped", {}).get("says", ""), str):
-        raise TypeError("what it says of its early stop is not text")
-    return notes
 
 
 def _find_rows(document: Mapping[str, Any], place: Path) -> tuple[RowFolder | None, MissingRows | None]:
@@ -281,19 +275,6 @@ def _json_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
                 f"the fact {name}={value!r} cannot be kept in JSON ({error}).",
                 hint=f"Pass text, a finite number, or lists and dicts of them, such as {name}=str(value).",
             ) from error
-    return out
-
-
-def json_notes(notes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the notes that a file can hold: JSON values, by name."""
-    out: dict[str, Any] = {}
-    for name, value in notes.items():
-        if isinstance(value, Mapping):
-            out[name] = json_notes(value)
-        elif value is None or isinstance(value, bool | int | float | str):
-            out[name] = value
-        elif isinstance(value, list | tuple) and all(isinstance(entry, str) for entry in value):
-            out[name] = list(value)
     return out
 
 

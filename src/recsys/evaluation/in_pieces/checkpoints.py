@@ -28,13 +28,13 @@ from recsys.evaluation.files.row_folders import RowWriter, WrittenPiece, write_p
 from recsys.evaluation.in_pieces.pieces import PieceResult, join_pieces, refuse_summaries, written_result
 from recsys.evaluation.reading import CommonInputs
 from recsys.evaluation.results import Evaluation
-from recsys.evaluation.run import EvaluationRun
+from recsys.evaluation.run import EvaluationRun, RunOrigin
 from recsys.inputs.byte_sizes import format_memory, parse_memory
 from recsys.inputs.files.atomic_folder import HiddenFolder, lock_folder, remove_folder
 from recsys.inputs.files.atomic_write import write_errors_of, write_text
 from recsys.inputs.files.formats import read_text_file
 from recsys.metrics.registry import Request
-from recsys.records.arrays import Ids, Partial
+from recsys.records.arrays import Ids
 
 _LEAST_MEMORY = 256 << 20  # besides what the evaluation holds already
 _PLAN = "plan.json"
@@ -245,23 +245,15 @@ class PieceStore:
     def _piece_file(self, number: int) -> Path:
         return self.folder / f"piece-{number:05}"
 
-    def add(
-        self,
-        number: int,
-        partial: Partial,
-        run: EvaluationRun,
-        conventions: Conventions,
-        *,
-        whole_users: bool,
-    ) -> None:
+    def add(self, number: int, piece: RunOrigin, *, whole_users: bool) -> None:
         """Keep what a piece adds to the result, and its rows where they are wanted."""
-        found = PieceResult.of(run, partial, conventions, whole_users=whole_users)
+        found, partial = PieceResult.of(piece, whole_users=whole_users), piece.partial
         written = None
         if self._writer is not None:
             file = (self.folder if self.keeps else self._writer.path) / f"part-{number:05}.parquet"
             with write_errors_of(file, _WHAT_TO_DO):
                 file.unlink(missing_ok=True)
-                written = write_piece(file, partial.rows, partial.terms, run.truth_keys(partial))
+                written = write_piece(file, partial.rows, partial.terms, piece.truth_keys)
         if self.keeps:
             text = base64.b64encode(found.to_bytes()).decode()
             write_text(self._piece_file(number), json.dumps({"piece": text, "rows": written}))

@@ -14,9 +14,10 @@ from recsys.evaluation.engine import merge
 from recsys.evaluation.evaluate_keywords import BatchKeywords
 from recsys.evaluation.in_pieces.pieces import Remarks
 from recsys.evaluation.options import EvaluationOptions, refuse_no_weight
+from recsys.evaluation.origin import StoredOrigin
 from recsys.evaluation.reading import CommonInputs
 from recsys.evaluation.results import Evaluation
-from recsys.evaluation.run import EvaluationRun
+from recsys.evaluation.run import RunOrigin
 from recsys.metrics.registry import Metrics
 from recsys.records.arrays import Array, Ids, Partial
 
@@ -83,16 +84,14 @@ class Evaluator:
         Raises:
             MergeError: a user is in an earlier batch.
         """
-        partial, run = self.partial(lists, truth, seen=seen, eligible=eligible)
-        if len(partial.rows):
-            self._add([_Batch(partial, run.truth_keys(partial))])
-            self._remarks = self._remarks.join(Remarks.of(run, partial, self.conventions))
+        piece = self.measured(lists, truth, seen=seen, eligible=eligible)
+        if len(piece.partial.rows):
+            self._add([_Batch(piece.partial, piece.truth_keys)])
+            self._remarks = self._remarks.join(Remarks.of(piece))
         return self
 
-    def partial(
-        self, lists: Any, truth: Any, *, seen: Any = None, eligible: Any = None
-    ) -> tuple[Partial, EvaluationRun]:
-        """Return what `update` would add, without keeping it, and what was read for it."""
+    def measured(self, lists: Any, truth: Any, *, seen: Any = None, eligible: Any = None) -> RunOrigin:
+        """Return what `update` would add, without keeping it."""
         run = self.inputs.run_of(lists, truth, seen=seen, eligible=eligible, is_batch=True)
         if run.effective(self.conventions) != self.conventions:
             names = [str(r) for r in self.requests if "max_grade" in r.metric.conventions]
@@ -101,7 +100,7 @@ class Evaluator:
                 f"{'needs' if len(names) == 1 else 'need'} it.",
                 hint="Pass conventions={'max_grade': 5} to the Evaluator.",
             )
-        return run.partial(self.conventions), run
+        return RunOrigin(run, run.partial(self.conventions), self.conventions)
 
     def merge(self, other: Evaluator) -> Evaluator:
         """Take over the users of another Evaluator of the same metrics and conventions."""
@@ -126,16 +125,15 @@ class Evaluator:
 
             labels = ordered_labels(partial.strata, self.inputs.by)
             partial = replace(partial, strata={label: partial.strata[label] for label in labels})
-        return Evaluation(
-            partial,
-            self.requests,
-            self.conventions,
-            notes=self._remarks.notes,
-            cautions=self._remarks.cautions_for(len(partial.rows), partial.counts, self.inputs.silenced),
-            truth_keys=truth_keys,
-            asked=self._remarks.asked,
-            ranges=self._remarks.ranges,
+        remarks, silenced = self._remarks, self.inputs.silenced
+        origin = StoredOrigin(
+            facts=remarks.facts,
+            cautions=remarks.cautions_for(len(partial.rows), partial.counts, silenced),
+            asked=remarks.asked,
+            ranges=remarks.ranges,
+            keys=truth_keys,
         )
+        return Evaluation(partial, self.requests, self.conventions, origin=origin)
 
     def _add(self, parts: Sequence[_Batch]) -> None:
         """Keep parts, unless one of their users is here already."""

@@ -42,7 +42,7 @@ from recsys.evaluation.in_pieces.pieces import name_row, refuse_no_order
 from recsys.evaluation.options import EvaluationOptions, refuse_no_weight
 from recsys.evaluation.reading import MODEL_ATTRIBUTES, CommonInputs, columns_for
 from recsys.evaluation.results import Evaluation
-from recsys.evaluation.run import EvaluationRun, check_user_ids, highest_of, with_highest_grade
+from recsys.evaluation.run import EvaluationRun, RunOrigin, check_user_ids, highest_of, with_highest_grade
 from recsys.inputs.byte_sizes import format_memory
 from recsys.inputs.files.atomic_folder import remove_folder
 from recsys.inputs.files.atomic_write import write_errors_of
@@ -168,13 +168,13 @@ def _evaluate_tables(
             if not store.has(number):
                 rows = ranges.read(number)
                 try:
-                    partial, run = evaluator.partial(**rows)
+                    piece = evaluator.measured(**rows)
                 except RecsysError as error:
                     name_row(error, rows)
                     raise
                 del rows
-                store.add(number, partial, run, conventions, whole_users=whole_users)
-                del partial, run
+                store.add(number, piece, whole_users=whole_users)
+                del piece
             if options.progress is not None:
                 options.progress(number + 1, len(ranges))
         return store.result(evaluator.inputs, conventions, len(ranges))
@@ -208,7 +208,7 @@ def _evaluate_model(
                 block = Ids(users[number * size : (number + 1) * size])
                 of_block = run.of_cases(block, first=number == 0)
                 partial = of_block.partial(conventions)
-                store.add(number, partial, of_block, conventions, whole_users=run.cases_are_users)
+                store.add(number, RunOrigin(of_block, partial, conventions), whole_users=run.cases_are_users)
             if progress is not None:
                 progress(number + 1, n_pieces)
         items = ranking.catalogue

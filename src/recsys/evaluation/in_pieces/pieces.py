@@ -19,13 +19,15 @@ import numpy as np
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ColumnError, InputError, NoRowsError, NotDefinedError, Phrase, RecsysError
 from recsys.evaluation.asked import Asked, join_asked
-from recsys.evaluation.cautions import CAUTIONS, Question, find_cautions
+from recsys.evaluation.cautions import CAUTIONS, find_cautions
 from recsys.evaluation.engine import merge, without_rows
 from recsys.evaluation.exposure import catalogue_context
-from recsys.evaluation.files.result_files import json_notes, pack, unpack, whole_document
+from recsys.evaluation.files.result_files import pack, unpack, whole_document
+from recsys.evaluation.origin import StoredOrigin
 from recsys.evaluation.reading import CommonInputs
+from recsys.evaluation.result_facts import ResultFacts
 from recsys.evaluation.results import Evaluation
-from recsys.evaluation.run import EvaluationRun
+from recsys.evaluation.run import EvaluationRun, RunOrigin
 from recsys.inputs.files.formats import most_unpacked
 from recsys.metrics.ranges import Range, union_ranges
 from recsys.metrics.registry import Request
@@ -46,30 +48,29 @@ class PieceCaution(NamedTuple):
 
 @dataclass(frozen=True)
 class Remarks:
-    """What pieces report besides their numbers: notes, cautions, ranges of metrics, what was asked."""
+    """What pieces report besides their numbers: facts, cautions, ranges of metrics, what was asked."""
 
-    notes: Mapping[str, Any] = field(default_factory=dict)
+    facts: ResultFacts = field(default_factory=ResultFacts)
     cautions: Mapping[str, PieceCaution] = field(default_factory=dict)
     ranges: Mapping[str, Range] = field(default_factory=dict)
     asked: Asked | None = None
 
     @classmethod
-    def of(cls, run: EvaluationRun, partial: Partial, conventions: Conventions) -> Remarks:
+    def of(cls, piece: RunOrigin) -> Remarks:
         """Return those of one piece."""
-        n = len(partial.rows)
-        found = find_cautions("evaluation", Question(run, partial, conventions), run.silenced)
-        cautions = {one.code: PieceCaution(one, n, n) for one in found}
-        return cls(run.notes, cautions, run.ranges(conventions), Asked.of(run, partial))
+        n = len(piece.partial.rows)
+        cautions = {one.code: PieceCaution(one, n, n) for one in piece.cautions_of_data}
+        return cls(piece.facts, cautions, piece.ranges, piece.asked)
 
     def join(self, other: Remarks) -> Remarks:
-        """Return those of both: counts add up, anything else in the notes is that of the first."""
+        """Return those of both: counts add up, anything else in the facts is that of the first."""
         cautions = dict(self.cautions)
         for code, new in other.cautions.items():
             old = cautions.get(code, new._replace(n_users=0))
             largest = max(old, new, key=lambda one: one.largest)
             cautions[code] = largest._replace(n_users=old.n_users + new.n_users)
         return Remarks(
-            _join_notes(self.notes, other.notes),
+            self.facts.joined(other.facts),
             cautions,
             union_ranges(self.ranges, other.ranges),
             join_asked([self.asked, other.asked]),
@@ -89,18 +90,6 @@ class Remarks:
         return [given[code] for code in CAUTIONS if code in given]
 
 
-def _join_notes(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    out = dict(old)
-    for name, value in new.items():
-        if isinstance(value, Mapping):
-            out[name] = _join_notes(out.get(name, {}), value)
-        elif isinstance(value, int) and not isinstance(value, bool) and name != "columns":
-            out[name] = out.get(name, 0) + value
-        else:
-            out.setdefault(name, value)
-    return out
-
-
 @dataclass(frozen=True, eq=False)
 class PieceResult:
     """What one piece adds to the result, without its rows: of the same size for any number of users.
@@ -115,28 +104,27 @@ class PieceResult:
     examples: tuple[Any, Any]
 
     @classmethod
-    def of(
-        cls, run: EvaluationRun, partial: Partial, conventions: Conventions, *, whole_users: bool = True
-    ) -> PieceResult:
+    def of(cls, piece: RunOrigin, *, whole_users: bool = True) -> PieceResult:
         """Return what a piece adds; `whole_users`: no other piece has cases of the same users."""
-        if any(request.conventions(conventions).ties == "given" for request in run.requests):
+        run, partial = piece.run, piece.partial
+        if any(request.conventions(piece.conventions).ties == "given" for request in run.requests):
             _refuse_ties(run.ranking)
         lists = run.ranking if isinstance(run.ranking, Lists) else run.truth
         matched = int((lists.cases.code_of(run.truth.cases.values) >= 0).sum())
         one, other = (side.cases.name(0) if len(side.cases) else None for side in (lists, run.truth))
         small = _without_shared(without_rows(partial, whole_users=whole_users))
-        remarks = Remarks.of(run, partial, conventions)
+        remarks = Remarks.of(piece)
         clusters = partial.rows.clusters
         if clusters is not None and whole_users:
-            notes = {**remarks.notes, "n_users": len(np.unique(clusters))}
-            remarks = replace(remarks, notes=notes)
+            facts = replace(remarks.facts, n_users=len(np.unique(clusters)))
+            remarks = replace(remarks, facts=facts)
         return cls(small, remarks, len(partial.rows), matched, (one, other))
 
     def to_bytes(self) -> bytes:
         """Return the piece as compressed JSON."""
         document = {
             "partial": pack(self.partial),
-            "notes": json_notes(self.remarks.notes),
+            "notes": self.remarks.facts.to_notes(),
             "cautions": [
                 [*one.caution.to_dict().values(), one.largest, one.n_users]
                 for one in self.remarks.cautions.values()
@@ -157,7 +145,9 @@ class PieceResult:
         document = json.loads(text)
         cautions = {row[0]: PieceCaution(Caution.of(*row[:2]), *row[3:]) for row in document["cautions"]}
         asked = Asked.read(document["question"])
-        remarks = Remarks(document["notes"], cautions, unpack(document["ranges"]), asked)
+        remarks = Remarks(
+            ResultFacts.of_notes(document["notes"]), cautions, unpack(document["ranges"]), asked
+        )
         n_cases, matched, *examples = document["counts"]
         return cls(unpack(document["partial"]), remarks, n_cases, matched, tuple(examples))
 
@@ -310,17 +300,12 @@ def result_of(
     if whole is None:
         cautions = piece.remarks.cautions_for(piece.n_cases, partial.counts, inputs.silenced)
     else:
-        cautions = list(whole.cautions(partial, conventions))
-    return Evaluation(
-        partial,
-        inputs.requests,
-        conventions,
-        notes=piece.remarks.notes,
-        cautions=cautions,
-        truth_keys=None if folder is None else lambda: folder.truth_keys,
-        asked=piece.remarks.asked,
-        ranges=piece.remarks.ranges,
+        cautions = list(RunOrigin(whole, partial, conventions).cautions)
+    remarks = piece.remarks
+    origin = StoredOrigin(
+        facts=remarks.facts, cautions=cautions, asked=remarks.asked, ranges=remarks.ranges, keys=folder
     )
+    return Evaluation(partial, inputs.requests, conventions, origin=origin)
 
 
 def written_result(
