@@ -4,6 +4,7 @@ import dataclasses
 import json
 import re
 import warnings
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +14,14 @@ import pytest
 from click.testing import CliRunner
 
 import recsys
+from recsys import kernels
 from recsys.benching import bench as bench_module
+from recsys.benching import bench_plan
 from recsys.benching.bench_plan import make_plan, plan_of_folder, read_ratings
 from recsys.benching.protocol import run_protocol
 from recsys.cli.app import cli
 from recsys.cli.error_messages import as_option
+from recsys.comparison import compare as compare_module
 from recsys.display.text_tables import fitted
 from recsys.errors import (
     ColumnError,
@@ -30,10 +34,12 @@ from recsys.errors import (
     UnknownNameError,
     worded,
 )
+from recsys.evaluation.run import EvaluationRun
 from recsys.inputs.frames import as_frame
 from recsys.models import save_model, trainable
 from recsys.models.model_files import fingerprint
 from recsys.models.trainable import TRAINABLE, Sizes, Trainable, train_model, tune
+from recsys.ranks.sources import scores
 from recsys.splits.split_table import FrameTable
 
 FAST = ["item-knn", "recent", "random"]
@@ -70,6 +76,68 @@ def place(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     events().to_csv("ratings.csv", index=False)
     return tmp_path
+
+
+class TestOnce:
+    """Every model is ranked once, every part read once, all are compared and audited once."""
+
+    # Of what the audit itself ranks by popularity: in train, in the test, in both.
+    SCANS_OF_AUDIT = 3
+
+    @pytest.fixture
+    def calls(self, monkeypatch):
+        calls = Counter()
+
+        def counting(owner, name, what):
+            original = getattr(owner, name)
+            monkeypatch.setattr(
+                owner, name, lambda *args, **named: calls.update([what]) or original(*args, **named)
+            )
+
+        counting(kernels, "scan", "scans")
+        counting(scores, "rank_scores", "blocks of scores")
+        counting(bench_plan, "read_interactions", "reads")
+        counting(compare_module, "compare_results", "comparisons")
+        counting(bench_module, "audit", "audits")
+        return calls
+
+    @pytest.mark.parametrize(
+        "trials",
+        [pytest.param(0, id="without tuning"), pytest.param({"item-knn": 2, "recent": 3}, id="tuned")],
+    )
+    def test_models_are_ranked_parts_read_and_all_compared_once(self, calls, trials):
+        result = recsys.bench(events(), baselines=FAST, trials=trials)
+        n = {name: trials.get(name, 0) if trials else 0 for name in result.runs}
+        assert {name: training.trials for name, training in result.training.items()} == n
+        assert calls == {
+            "scans": 2 + n["recent"] + self.SCANS_OF_AUDIT,  # popularity and recent are factors
+            "blocks of scores": 2 + n["item-knn"],
+            "reads": 4 if trials else 3,  # all before the test, the test, validation; train for the trials
+            "comparisons": 1,
+            "audits": 1,
+        }
+
+    def test_showing_a_result_ranks_reads_and_compares_nothing(self, calls, tmp_path):
+        result = recsys.bench(events(), baselines=FAST, trials=0)
+        calls.clear()
+        shown = [str(result), result._repr_html_(), json.dumps(result.to_dict()), str(result.methods())]
+        shown.append(result.report(tmp_path / "bench.html").read_text("utf-8"))
+        assert all(result.decision.heading in text for text in (*shown[:3], shown[-1]))
+        assert str(result.cautions)
+        assert calls == {}
+
+    def test_lists_are_those_of_recommend(self, result):
+        for name, training in result.training.items():
+            model = train_model(name, result.history, **training.settings)
+            again = recsys.recommend(model, 20, users=result.test.cases.values, seen=result.history)
+            for part in ("indptr", "codes", "scores"):
+                assert getattr(result.lists[name], part).tobytes() == getattr(again, part).tobytes()
+
+    def test_a_result_cannot_be_changed(self, result):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            result.headline = "mrr@10"
+        assert result.decision is result.decision
+        assert result.comparison is result.compared
 
 
 # What is shown
@@ -698,17 +766,17 @@ def test_memory_that_runs_out_leaves_a_model_out(monkeypatch):
     result = recsys.bench(events(), baselines=["random"])
     assert result.left_out == {"random": "the memory does not suffice."}
     monkeypatch.undo()
-    recommend, asked = bench_module.recommend, []
+    rank, asked = EvaluationRun.evaluate_with_lists, []
 
     def fail_later(*given, **options):
         asked.append(given)
-        return fail() if len(asked) == 2 else recommend(*given, **options)
+        return fail() if len(asked) == 2 else rank(*given, **options)
 
-    monkeypatch.setattr(bench_module, "recommend", fail_later)
+    monkeypatch.setattr(EvaluationRun, "evaluate_with_lists", fail_later)
     result = recsys.bench(events(), baselines=["random"])
     assert {*result.evaluations} == {*result.lists} == {"popularity", "random"} - result.left_out.keys()
     assert len(result.left_out) == 1
-    monkeypatch.setattr(bench_module, "recommend", fail)
+    monkeypatch.setattr(EvaluationRun, "evaluate_with_lists", fail)
     words = "no model to compare: popularity, as the memory does not suffice.; random, as the memory"
     with pytest.raises(InputError, match=words):
         recsys.bench(events(), baselines=["random"])

@@ -197,12 +197,8 @@ def lists_follow_test_popularity(e: Evidence) -> CheckResult:
     listed_pairs = sorted_unique(e.pairs(shown)[(shown.place <= k) & shown.known])
     if len(listed_pairs) == 0:
         return None
-    overlap = {}
-    for what, counts in (
-        ("train", e.train_counts),
-        ("test", e.test_counts),
-        ("both", e.train_counts + e.test_counts),
-    ):
+
+    def share_of(counts: Int) -> float:
         best = recommend(e.popular(counts), k, seen=e.history)
         keys = (
             np.repeat(e.users.code_of(best.cases.values), best.sizes) * e.width
@@ -213,9 +209,15 @@ def lists_follow_test_popularity(e: Evidence) -> CheckResult:
         # are included unless there are too many.
         top = np.flatnonzero(counts >= max(np.sort(counts)[-k:][0], 1))
         common = float(np.isin(listed_pairs % e.width, top).mean()) if len(top) <= 2 * k else 0.0
-        overlap[what] = max(personal, common)
-    leak = max(overlap["test"], overlap["both"])
-    if leak < 0.95 or overlap["train"] > 0.9 or overlap["train"] > leak - 0.05:
+        return max(personal, common)
+
+    counts = {"test": e.test_counts, "both": e.train_counts + e.test_counts}
+    overlap = {name: share_of(of) for name, of in counts.items()}
+    leak = max(overlap.values())
+    if leak < 0.95:
+        return None
+    overlap = {"train": share_of(e.train_counts), **overlap}
+    if overlap["train"] > min(0.9, leak - 0.05):
         return None
     return Finding(
         "error",

@@ -40,9 +40,9 @@ from recsys.display.notebook_html import notebook_card
 from recsys.display.number_words import plural
 from recsys.display.text_tables import in_bold, note_text
 from recsys.errors import InputError, MissingExtraError, RecsysError, TieWarning, came_as, check_choice, hush
-from recsys.evaluation.evaluate import evaluate, recommend
 from recsys.evaluation.files.result_files import run_facts
-from recsys.evaluation.reading import load_ranking
+from recsys.evaluation.options import EvaluationOptions
+from recsys.evaluation.reading import CommonInputs, load_ranking
 from recsys.evaluation.results import Evaluation, Reported
 from recsys.inputs.ids import ID_KINDS, IdKind
 from recsys.metrics.registry import Request, metric_set, set_requests
@@ -287,10 +287,11 @@ def bench(
     drawn = [metric.name for metric in metric_set("bench") if metric.population == "relevant"]
     curves = [f"{name}@{k}" for name in drawn for k in _OTHER_CUTS]
     requests = tuple(dict.fromkeys((str(asked), *usual, *curves)))
-    history, left_out, notes = plan.history("train", "validation"), dict[str, str](), list[Remark]()
+    history, validation = plan.history("train", "validation"), plan.held_out("validation")
+    left_out, notes = dict[str, str](), list[Remark]()
     entries = _find_baselines(baselines, {} if models is None else models, history, left_out)
     seeds_of = {name: entry.runs(seed, seeds) for name, entry in entries.items()}
-    n_trials = _count_trials(trials, entries, is_tuned=plan.held_out("validation") is not None)
+    n_trials = _count_trials(trials, entries, is_tuned=validation is not None)
     if minutes is not None:
         fits = {name: len(of) for name, of in seeds_of.items()}
         timed = fit_into(minutes, entries, n_trials, history, fits)
@@ -298,7 +299,8 @@ def bench(
         left_out |= timed.left_out
         notes.append(("Time", timed.explain(minutes)))
     work = _Work(
-        plan, plan.test, history, str(asked), requests, n_trials, seeds_of, models or {}, seed, ids, left_out
+        plan, plan.test, history, validation, str(asked), requests, n_trials, seeds_of, models or {},
+        seed, ids, left_out,
     )  # fmt: skip
     work.run(progress or (lambda *_: None))
     if not work.runs:
@@ -321,6 +323,7 @@ class _Work:
     plan: BenchPlan
     test: Interactions
     history: Interactions
+    validation: Interactions | None
     headline: str
     requests: Sequence[str]
     trials: Mapping[str, int]
@@ -346,9 +349,9 @@ class _Work:
         return _items_of(self.history)
 
     @cached_property
-    def tuning(self) -> tuple[Interactions, Interactions | None]:
-        """What is learnt from while settings are chosen, and what chooses them."""
-        return self.plan.history("train"), self.plan.held_out("validation")
+    def before_validation(self) -> Interactions:
+        """What is learnt from while settings are chosen."""
+        return self.plan.history("train")
 
     def run(self, progress: Progress) -> None:
         """Evaluate every model; an interrupt ends it and keeps what is done."""
@@ -447,10 +450,9 @@ class _Work:
         """Add a fitted baseline for each seed; its settings are those that do best on validation."""
         began, settings, seconds = time.perf_counter(), {}, 0.0
         entry, n_trials = TRAINABLE.find(name), self.trials[name]
-        before, validation = self.tuning if n_trials else (self.history, None)
-        if validation is not None:
+        if n_trials and self.validation is not None:
             tuned = tune(
-                name, before, validation, metric=self.headline, trials=n_trials,
+                name, self.before_validation, self.validation, metric=self.headline, trials=n_trials,
                 seed=self.seed, conventions=self.conventions, progress=lambda at, _: step(at, name),
             )  # fmt: skip
             settings = dict(tuned.settings)
@@ -472,26 +474,25 @@ class _Work:
 
     def _add(self, name: str, source: Any, **facts: Any) -> None:
         """Evaluate a run: lists, or what ranks the catalogue, for the users of the test; `facts` of it."""
-        is_ready = isinstance(source, Lists)
+        is_ready, costs = isinstance(source, Lists), dict[str, float]()
         if is_ready:
             source = self._unseen(name, source)
             self.ready.add(name)
+        asked = EvaluationOptions(
+            seen=self.history, train=self.history, catalogue=self.catalogue if is_ready else None
+        )
+        run = CommonInputs(self.requests, asked).run_of(source, self.test)
         with hush(TieWarning) as ties:
-            evaluation = evaluate(
-                source, self.test, self.requests, seen=self.history, train=self.history,
-                conventions=self.conventions, catalogue=self.catalogue if is_ready else None,
-            )  # fmt: skip
-        evaluation.run = {**run_facts(), **facts}
+            if is_ready:
+                evaluation, lists = run.evaluate(self.conventions), source
+            else:
+                evaluation, lists, seconds = run.evaluate_with_lists(self.conventions, _LIST_LENGTH)
+                costs = self._costs(name, source, seconds, len(lists.cases))
         self.runs.setdefault(name, []).append(evaluation)
+        evaluation.run = {**run_facts(), **facts}
         if name in self.lists:
             return
-        lists = source
-        if not is_ready:
-            users = self.test.cases.values
-            known = users[source.user_rows.row_of(users) >= 0]  # the others are misses of the evaluation
-            began = time.perf_counter()
-            lists = recommend(source, _LIST_LENGTH, users=known, seen=self.history)
-            evaluation.run |= self._costs(name, source, time.perf_counter() - began, len(known))
+        evaluation.run |= costs
         self.lists[name] = lists
         if name in self.training:
             return

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
@@ -88,10 +89,17 @@ class EvaluationRun:
         """Whether each user has one case: then the rows of a model are those of the users of train."""
         return self.clusters is None and self.truth.clusters is None
 
-    def evaluate(self, conventions: Conventions, stop_when: float | StopWhen | None = None) -> Evaluation:
-        """Return the result, over all cases or over as many as `stop_when` needs."""
+    def evaluate(
+        self,
+        conventions: Conventions,
+        stop_when: float | StopWhen | None = None,
+        ranked: tuple[RankedTruth, Context] | None = None,
+    ) -> Evaluation:
+        """Return the result, over all cases or as many as `stop_when` needs; `ranked` where that is done."""
         effective, stopped = self.effective(conventions), None
-        if stop_when is None:
+        if ranked is not None:
+            partial = self._measure(*ranked, effective)
+        elif stop_when is None:
             partial = self.partial(effective)
         else:
             from recsys.evaluation.stopping import StopWhen, evaluate_until
@@ -102,6 +110,18 @@ class EvaluationRun:
         origin = RunOrigin(self, partial, effective, stop_when, stopped)
         return Evaluation(partial, self.requests, effective, origin=origin)
 
+    def evaluate_with_lists(self, conventions: Conventions, length: int) -> Listed:
+        """Return the result of a model, and its lists for the users it knows, of one ranking."""
+        from recsys.evaluation.stopping import restrict_to_cases
+
+        began, how, model = time.perf_counter(), self.ranking_options, cast("UsersByItems", self.ranking)
+        how = replace(how, k=max(length, how.k or 0), with_scores=True)
+        ranked = replace(self, ranking_options=how).rank_truth(self.effective(conventions))
+        top: Lists = cast("Any", ranked[0]).top
+        known = top.cases.values[model.user_rows.row_of(top.cases.values) >= 0]
+        lists, seconds = restrict_to_cases(top, Ids(known)), time.perf_counter() - began
+        return Listed(self.evaluate(conventions, ranked=ranked), lists, seconds)
+
     def effective(self, conventions: Conventions) -> Conventions:
         """Return the conventions with the highest grade of the truth."""
         return with_highest_grade(conventions, self.requests, lambda: self.truth.highest_grade)
@@ -109,7 +129,9 @@ class EvaluationRun:
     def partial(self, conventions: Conventions) -> Partial:
         """Evaluate every request for every case of the lists and the truth, by group if `by` is set."""
         places_only = reads_places_only(self.requests, conventions, self.truth.n_negative)
-        judged, context = self.rank_truth(conventions, places_only=places_only)
+        return self._measure(*self.rank_truth(conventions, places_only=places_only), conventions)
+
+    def _measure(self, judged: RankedTruth, context: Context, conventions: Conventions) -> Partial:
         partial = measure(judged, self.requests, conventions, context)
         if self.by is not None:
             from recsys.evaluation.groups import with_strata
@@ -319,6 +341,14 @@ def ranges_of(run: EvaluationRun, conventions: Conventions) -> dict[str, Range]:
     data = DataLimits(run.truth, run.context, n_places, largest)
     per_case = [request for request in run.requests if request.metric.kind != "catalogue"]
     return {str(request): metric_range(request, conventions, data) for request in per_case}
+
+
+class Listed(NamedTuple):
+    """A result, the lists that it is of, with scores, and the seconds that ranking took."""
+
+    evaluation: Evaluation
+    lists: Lists
+    seconds: float
 
 
 def with_highest_grade(

@@ -382,7 +382,10 @@ def _join_clusters(
 
 @dataclass(frozen=True, eq=False)
 class CountedTruth:
-    """Per judged item: candidates above it (-1: not a candidate), tied with it, tied with a smaller id."""
+    """Per judged item: candidates above it (-1: not a candidate), tied with it, tied with a smaller id.
+
+    `lists` are over the items of the truth as well; `top` the same with scores, if they were asked for.
+    """
 
     truth: Interactions
     above: Int
@@ -392,6 +395,7 @@ class CountedTruth:
     clusters: Array | None = None
     item_weights: Float | None = None
     lists: Shown | None = None
+    top: Lists | None = None
     given_none: Bool | None = None
     counts: Mapping[str, int] = field(default_factory=dict)
     _hits_by_rule: dict[str, Hits] = field(default_factory=dict, init=False, repr=False)

@@ -84,7 +84,9 @@ class Factors(UsersByItems):
             return self._count_truth(truth, (above, tied, ahead), n_candidates, None)
         lengths = np.zeros(len(rows), dtype=np.int64)
         lengths[known_cases] = np.diff(result.list_indptr)
-        return self._count_truth(truth, (above, tied, ahead), n_candidates, (lengths, result.list_items))
+        scores = result.list_scores if options.with_scores else None
+        shown = lengths, result.list_items, scores
+        return self._count_truth(truth, (above, tied, ahead), n_candidates, shown)
 
     def top(self, users: Iterable[Any] | None, k: int, options: RankingOptions) -> Lists:
         """Return the k best candidates of these users, or of all."""

@@ -70,7 +70,7 @@ class Scores(UsersByItems):
         above = np.full(len(item), -1, dtype=np.int64)
         tied, ahead = np.zeros(len(item), dtype=np.int64), np.zeros(len(item), dtype=np.int64)
         n_candidates, lengths = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64)
-        lists = [np.zeros(0, dtype=np.int32)]
+        lists, values = [np.zeros(0, dtype=np.int32)], [np.zeros(0)]
         for block in self._score_blocks(rows, truth.cases, options):
             at = positions(truth.indptr[block.cases], truth.sizes[block.cases])
             case = np.repeat(np.arange(len(block.cases)), truth.sizes[block.cases])
@@ -81,9 +81,12 @@ class Scores(UsersByItems):
             above[at], tied[at], ahead[at] = result.above, result.tied, result.ahead
             lengths[block.cases] = np.diff(result.list_indptr)
             lists.append(result.list_items)
+            if options.with_scores:
+                values.append(result.list_scores)
         if options.deepest is not None:
             place_beyond(options.deepest, truth.indptr, above, tied, ahead)
-        shown = None if options.k is None else (lengths, np.concatenate(lists))
+        scores = np.concatenate(values) if options.with_scores else None
+        shown = None if options.k is None else (lengths, np.concatenate(lists), scores)
         return self._count_truth(truth, (above, tied, ahead), n_candidates, shown)
 
     def top(self, users: Iterable[Any] | None, k: int, options: RankingOptions) -> Lists:

@@ -50,6 +50,8 @@ class RankingOptions:
     progress: Callable[[int, int], object] | None = None
     k: int | None = None
     """The length of the lists, if metrics about the items shown need lists."""
+    with_scores: bool = False
+    """Whether these lists are kept with their scores, as `CountedTruth.top`."""
     deepest: int | None = None
     """The largest place that any metric reads; None if a metric reads all places."""
     memory: int | None = None
@@ -313,7 +315,7 @@ class UsersByItems:
         truth: Interactions,
         places: tuple[Int, Int, Int],
         n_candidates: Int,
-        lists: tuple[Int, Array] | None,
+        lists: tuple[Int, Array, Array | None] | None,
     ) -> CountedTruth:
         """Return the judged items with their counted places, and the lists of each case if there are any.
 
@@ -321,20 +323,20 @@ class UsersByItems:
             truth: the judged items.
             places: for each, the candidates above it, tied with it, and tied with a smaller id.
             n_candidates: how many candidates each case has.
-            lists: the length of each case's list, and the rows of the items in them.
+            lists: the length of each case's list, the rows of the items in them, and their scores if these
+                are kept.
         """
         if lists is None:
             return CountedTruth(truth, *places, n_candidates, truth.clusters)
-        lengths, rows = lists
+        lengths, rows, scores = lists
         # Both are recoded to the union of their items: those of the model and those of the truth.
         items, of_list, of_truth = self.item_rows.ids.union(truth.items, what="item")
         codes = self._item_codes(rows)
-        shown = Shown(
-            np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-            codes if of_list is None else of_list[codes],
-        )
+        indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        shown = Shown(indptr, codes if of_list is None else of_list[codes])
+        top = None if scores is None else Lists(truth.cases, self.item_rows.ids, indptr, codes, scores)
         truth = replace(truth, items=items, codes=truth.codes if of_truth is None else of_truth[truth.codes])
-        return CountedTruth(truth, *places, n_candidates, truth.clusters, lists=shown)
+        return CountedTruth(truth, *places, n_candidates, truth.clusters, lists=shown, top=top)
 
     def cases_of(self, users: Iterable[Any] | None) -> tuple[Ids, Int]:
         """Return the ids of these users, or of all, and the row of each; a user without a row is an error."""
