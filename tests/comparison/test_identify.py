@@ -18,7 +18,6 @@ import pytest
 
 import recsys
 from recsys.comparison import probes
-from recsys.comparison.deviations import AS_KNOWN, FORMULAS, QUESTIONS
 from recsys.comparison.identify import probe_lines
 from recsys.conventions.decisions import DECISIONS, Conventions
 from recsys.conventions.presets import PRESETS
@@ -327,7 +326,7 @@ BROKEN |= {
     "gives 1 / (r - 1)": ("mrr", of_first(lambda p: 1 / max(p - 1, 1))),
     "1 / log2(r + 1)": ("mrr", of_first(lambda p: 1 / log2(p + 1))),
     "hits are divided by k - 1": ("precision", of_hits(lambda h, k, *_: h / (k - 1))),
-    "the first k + 1 places are read, and": (
+    "hits are divided by k all the same": (
         "precision",
         over_users(lambda rows, truth, k: len(first_hits(rows, truth, k + 1)) / k),
     ),
@@ -631,32 +630,13 @@ def test_probes_are_small_fixed_and_show_what_they_say():
     assert len({probe.name for probe in probes.PROBES}) == len(probes.PROBES)
     assert all(probe.size <= 20 for probe in probes.PROBES)
     text = "".join(probe.text for probe in probes.PROBES)
-    assert (probes.VERSION, zlib.crc32(text.encode())) == (2, PROBE_SUM)
+    assert (probes.VERSION, zlib.crc32(text.encode())) == (3, PROBE_SUM)
     for probe in probes.PROBES:
         assert set(probe.run) <= set(probe.truth)
         assert set(probe.tells) <= set(DECISIONS)
 
 
-PROBE_SUM = 1549786398
-
-
-def test_every_deviation_changes_an_answer():
-    """A row that no probe shows would be found in everybody's evaluator."""
-    from recsys.comparison.identify import _space_of
-
-    for one in (*QUESTIONS, *FORMULAS):
-        metric = one.metrics[0] if one.metrics else "recall"
-        space = _space_of(Request.parse(metric))
-        found = recsys.identify(under(metric, PRESETS["recbole"].conventions.but(gain="grade")), metric)
-        base = {**{n: v[0] for n, v in space.choices.items()}, **found.fixed}
-        moved = False
-        for probe in probes.probes_for(METRICS[metric].reads):
-            plain = [{n: base[n] for n in space.shown(probe, AS_KNOWN)}]
-            other = [{n: base[n] for n in space.shown(probe, one)}]
-            ours = space.predictions(probe, AS_KNOWN, plain)[0][0].value
-            theirs = [p.value for p in space.predictions(probe, one, other)[0]]
-            moved = moved or any(abs(value - ours) > 1e-7 for value in theirs)
-        assert moved, one.words
+PROBE_SUM = 124640158
 
 
 def test_identify_takes_seconds():

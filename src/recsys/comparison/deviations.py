@@ -1,430 +1,639 @@
-"""What evaluators do beyond our decisions: descriptions of common mistakes and of habits of libraries.
+"""What evaluators do beyond our decisions: common mistakes and habits of libraries, as options of parts.
 
-A deviation changes the question (what is read), the cut-off, how users are brought together, the scale of the
-values, or the whole formula of a metric; all else is still decided by conventions. A mistake is added as one
-row here.
+An evaluator reads a list in some way, makes a number of it with some formula, and brings the users together.
+Each of these has parts, such as what a repeated item counts, and a part has options: a value of a decision or
+a mistake. A hypothesis takes one option of each part, so that several mistakes at once are described
+without being listed anywhere. A mistake is added as one option here.
 """
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import groupby, permutations, product
-from math import factorial, log, log2, log10, prod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import groupby, islice, permutations, product
+from math import factorial, prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from recsys.conventions.presets import PRESETS
 
-Question = Mapping[str, Any]
-Rows = list[list[Any]]
-_MOST_ORDERS = 720
+Rows = Sequence[Sequence[Any]]
+Grades = Mapping[str, float]
+_MOST_ORDERS = 120
+_LIKELY, _RARE, _UNLIKELY = 1.0, 1.25, 1.5
+_UNCUT = 1 << 30
 
 
-class Ranked(NamedTuple):
-    """One user: the gain at each place of the list (0 for a miss), those of all relevant items, k, and more.
+class Habit(NamedTuple):
+    """One way to do one thing: the words of what is done differently, and the decision that it is a value of.
 
-    `rows` are the items of the list with their scores, `grades` all judgements, and `values` the decisions
-    and parameters that are free.
+    `known_of` are presets whose library is known to do it; `cost` says how much it excuses.
     """
 
-    gains: Sequence[float]
-    relevant: Sequence[float]
+    words: str = ""
+    decision: str = ""
+    value: Any = None
+    known_of: tuple[str, ...] = ()
+    excuse: float = _LIKELY
+
+    @property
+    def cost(self) -> float:
+        return self.excuse if self.words else 0.0
+
+
+def _decided(decision: str, *values: Any) -> tuple[Habit, ...]:
+    return tuple(Habit("", decision, value) for value in values)
+
+
+def _wrong(*several: str) -> tuple[Habit, ...]:
+    return tuple(map(Habit, several))
+
+
+# How a list and a truth are read. The order is that in which the parts are applied.
+READING: dict[str, tuple[Habit, ...]] = {
+    "items": (
+        *_decided("judged_only", "no", "yes"),
+        Habit("items judged not relevant (grade 0) count as relevant", "judged_only", "no"),
+        Habit(
+            "relevant items that are not listed are put at the end of the list",
+            "judged_only", "no", ("torchmetrics", "evidently"),
+        ),
+        Habit("only the first item of the truth is relevant", "judged_only", "no", (), _RARE),
+        Habit(
+            "relevant items that are not listed are taken out of the truth", "judged_only", "no", (), _RARE
+        ),
+    ),
+    "direction": (Habit(), *_wrong("lists are read from their end: the lowest score comes first")),
+    "ties": (
+        *_decided("ties", "given", "by_id", "by_id_desc", "expected", "best", "worst"),
+        Habit(
+            "equal scores are in the reverse of the order they were given in",
+            known_of=("torchmetrics",),  # as torch.topk leaves some
+        ),
+        Habit(
+            "equal scores are in an order that follows no rule known here",
+            known_of=("torchmetrics", "recpack", "warprec", "recometrics", "ncf_evaluator"),
+            excuse=_UNLIKELY,
+        ),
+    ),
+    "repeats": (
+        *_decided("duplicates", "first", "all", "collapse"),
+        Habit(
+            "an item listed twice enters the truth twice as well",
+            known_of=("rectools", "torchmetrics", "evidently"),
+        ),
+        *_wrong(
+            "an item listed twice is kept at its last place only, and the list closes up",
+        ),
+        Habit(
+            "an item that is listed n times counts n times at each of its places", known_of=("microsoft",)
+        ),
+        Habit("repeats are taken out of the first k places, which then close up", excuse=_RARE),
+    ),
+    "relevant": _decided("relevant_from", None, 2.0, 3.0),
+    "cut": (
+        Habit(),
+        # Most libraries can be asked without a cut-off.
+        Habit("the cut-off k is not used: whole lists are read", known_of=tuple(PRESETS)),
+        *_wrong(
+            "the first k + 1 places are read in place of k", "the first k - 1 places are read in place of k"
+        ),
+        Habit("items that tie with the one at place k are read, too", excuse=_RARE),
+        Habit("a list that ends before k counts as 0", excuse=_RARE),
+    ),
+}  # fmt: skip
+ITEMS, DIRECTION, TIES, REPEATS, RELEVANT, CUT = range(len(READING))
+
+# How users are brought together. The second mean is that of what is divided, before it is divided.
+MEAN: dict[str, tuple[Habit, ...]] = {
+    "no_truth": (
+        *_decided("no_truth", "skip", "zero", "unjudged"),
+        *_wrong("a user without relevant items counts as 1"),
+    ),
+    "no_list": _decided("no_list", "empty", "skip"),
+    "mean": (
+        Habit(),
+        Habit(),
+        Habit("the mean is taken over the users with a value above 0 only", known_of=("microsoft",)),
+        *_wrong(
+            "values are added over the users, and not divided by their number",
+            "the median over the users is taken in place of the mean",
+        ),
+    ),
+    "scale": (
+        Habit(),
+        *_wrong(
+            "values are percentages: 100 times what they should be",
+            "what is reported is 1 minus the value",
+            "values above 1 are cut to 1",
+            "the value of each user is rounded to 2 decimals",
+            "the value of each user is rounded to 3 decimals",
+        ),
+        Habit("the value of each user is rounded to 4 decimals", known_of=("recmetrics",)),
+    ),
+}
+NO_TRUTH, NO_LIST, OVER_USERS, SCALE = range(len(MEAN))
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """One user as read: the grade at each place (0 for a miss), those of relevant items, k and more.
+
+    `asked` is the k of the question where another one is read, `items` are those listed, `again` says which
+    of them were listed before, `judged` are all with a judgement, `last` is the last place of each tied
+    group, and `highest` the highest grade of the truth. k is beyond any list where there is none.
+    """
+
+    whole: np.ndarray
+    relevant: np.ndarray
     k: int
-    rows: Sequence[Sequence[Any]]
-    grades: Mapping[str, float]
-    values: Mapping[str, Any]
+    asked: int
+    items: tuple[str, ...]
+    again: np.ndarray
+    judged: frozenset[str]
+    last: np.ndarray
+    highest: float
 
-    @property
-    def ideal(self) -> Sequence[float]:
-        return sorted(self.relevant, reverse=True)
+    @cached_property
+    def top(self) -> np.ndarray:
+        return self.whole[: self.k]
 
-    @property
-    def top(self) -> Sequence[float]:
-        return self.gains[: self.k]
+    @cached_property
+    def ideal(self) -> np.ndarray:
+        return -np.sort(-self.relevant)
 
-    @property
-    def places(self) -> list[int]:
+    @cached_property
+    def places(self) -> np.ndarray:
         """The places of the hits among the first k."""
-        return [place for place, gain in enumerate(self.top, start=1) if gain]
+        return np.flatnonzero(self.top) + 1
+
+    @property
+    def size(self) -> int:
+        """k, or where there is none the length of the list."""
+        return self.k if self.k < _UNCUT else len(self.items)
 
     @property
     def n_hits(self) -> int:
         return len(self.places)
 
     @property
-    def last(self) -> int:
-        """The place of the last hit, 0 if there is none."""
-        return self.places[-1] if self.places else 0
+    def n_shown(self) -> int:
+        return len(self.top)
 
     @property
-    def items(self) -> list[str]:
-        """The first k items."""
-        return [item for item, _ in self.rows[: self.k]]
+    def n_relevant(self) -> int:
+        return len(self.relevant)
+
+
+def read(
+    rows: Rows, grades: Grades, k: int, choice: Sequence[int], highest: float
+) -> tuple[str, list[Ranked]]:
+    """Return how a user is read under these options of READING: several where their order is not known.
+
+    The first of the two says what becomes of several: "expected", "best", "worst" or "any" of them.
+    """
+    items, direction, ties, repeats, relevant, cut = choice
+    rows, grades = _under_items(rows, grades, items)
+    orders, last = _orders(rows, direction, ties)
+    least = READING["relevant"][relevant].value
+    found: dict[tuple[Any, ...], Ranked] = {}
+    for order in orders:
+        listed = [item for item, _ in order if items != 1 or item in grades]
+        names, judged = _under_repeats(listed, grades, k, repeats)
+        own = {i: g for i, g in judged.items() if g > 0 and (least is None or g >= least)}
+        again = np.array([item in names[:at] for at, item in enumerate(names)], dtype=bool)
+        whole = np.array([own.get(item, 0.0) for item in names], dtype=float)
+        if repeats == 0:
+            whole[again] = 0.0
+        elif repeats == 5:
+            whole *= [names.count(item) for item in names]
+        with_ties = int(last[k - 1]) if k <= len(last) else k
+        used = (k, _UNCUT, k + 1, max(k - 1, 0), with_ties, k if len(names) >= k else 0)[cut]
+        one = Ranked(
+            whole, np.array([*own.values()]), used, k, tuple(names), again, frozenset(judged),
+            last[: len(names)], highest,
+        )  # fmt: skip
+        found.setdefault((whole.tobytes(), again.tobytes(), tuple(i in judged for i in names)), one)
+    return {3: "expected", 4: "best", 5: "worst"}.get(ties, "any"), [*found.values()]
+
+
+def _under_items(rows: Rows, grades: Grades, items: int) -> tuple[Rows, Grades]:
+    """Return which items are listed and judged under an option of READING["items"], but for the second."""
+    listed = {item for item, _ in rows}
+    if items == 2:
+        return rows, {item: max(grade, 1.0) for item, grade in grades.items()}
+    if items == 3:
+        lowest = min((score for _, score in rows), default=0.0) - 1.0
+        return [*rows, *([item, lowest] for item in grades if item not in listed)], grades
+    if items == 4:
+        return rows, dict(islice(((item, grade) for item, grade in grades.items() if grade > 0), 1))
+    return rows, {item: grade for item, grade in grades.items() if items != 5 or item in listed}
+
+
+def _orders(rows: Rows, direction: int, ties: int) -> tuple[list[Rows], np.ndarray]:
+    """Return the orders that equal scores may be in, and the last place of each group of them."""
+    if ties in (1, 2):
+        rows = sorted(rows, key=lambda row: row[0], reverse=ties == 2)
+    rows = sorted(rows, key=lambda row: row[1] if direction else -row[1])
+    groups = [list(group) for _, group in groupby(rows, key=lambda row: row[1])]
+    sizes = [len(group) for group in groups]
+    orders: list[Rows] = [rows]
+    if ties == 6:
+        orders = [[row for group in groups for row in group[::-1]]]
+    elif ties in (3, 4, 5, 7) and prod(map(factorial, sizes)) <= _MOST_ORDERS:
+        every = product(*(permutations(group) for group in groups))
+        orders = [[row for group in one for row in group] for one in every]
+    return orders, np.repeat(np.cumsum(sizes, dtype=int), sizes)
+
+
+def _under_repeats(names: list[str], grades: Grades, k: int, repeats: int) -> tuple[list[str], Grades]:
+    """Return the items of a list, and all judgements, under an option of READING["repeats"]."""
+    if repeats == 3:
+        counted = [f"{i}\0{names[:at].count(i)}" if i in names[:at] else i for at, i in enumerate(names)]
+        pairs = zip(counted, names, strict=True)
+        return counted, {**grades, **{one: grades[item] for one, item in pairs if item in grades}}
+    if repeats == 4:
+        return list(dict.fromkeys(names[::-1]))[::-1], grades
+    if repeats in (2, 6):
+        return list(dict.fromkeys(names if repeats == 2 else names[:k])), grades
+    return names, grades
 
 
 @dataclass(frozen=True)
-class Deviation:
-    """One thing done differently; `known_of` are presets whose library is known to do it.
+class Formulas:
+    """All formulas known of a metric: the options that each one takes, and what they make of a user.
 
-    `questions` gives what is read instead, several where any of them may be; `decides` are the decisions that
-    then have no other value; `reads` are decisions and parameters of the metric that the formula still asks;
-    `metrics` are those it is tried on, all if there are none.
+    `parts` returns two arrays or more, with one value for each formula; `value` makes the metric of them, of
+    one user or of their means over the users, which is `pooled`, a value of a decision.
     """
 
-    words: str
-    questions: Callable[[Question], Iterator[Question]] | None = None
-    cut: Callable[[int], int | None] | None = None
-    combine: Callable[[Sequence[float]], float] | None = None
-    formula: Callable[[Ranked], float] | None = None
-    scale: float = 1.0
-    decides: Mapping[str, Any] = field(default_factory=dict)
-    reads: tuple[str, ...] = ()
-    metrics: tuple[str, ...] = ()
-    known_of: tuple[str, ...] = ()
-    joins: bool = False  # it also occurs together with another one
-
-    def __str__(self) -> str:
-        return self.words
+    options: tuple[tuple[Habit, ...], ...]
+    parts: Callable[[Ranked], tuple[np.ndarray, ...]]
+    value: Callable[..., np.ndarray]
+    pooled: tuple[str, Any, Any] | None = None
 
 
-def _of_lists(change: Callable[[Rows], Rows]) -> Callable[[Question], Iterator[Question]]:
-    def questions(question: Question) -> Iterator[Question]:
-        yield {**question, "run": {user: change(rows) for user, rows in question["run"].items()}}
-
-    return questions
-
-
-def _of_users(
-    change: Callable[[Rows, Mapping[str, float]], tuple[Rows, Mapping[str, float]]],
-) -> Callable[[Question], Iterator[Question]]:
-    """Return the same for lists and truth of a user together."""
-
-    def questions(question: Question) -> Iterator[Question]:
-        run, truth = dict(question["run"]), dict(question["truth"])
-        for user in {**run, **truth}:
-            run[user], truth[user] = change(run.get(user, []), truth.get(user, {}))
-        yield {**question, "run": run, "truth": truth}
-
-    return questions
+def over(a: Any, b: Any) -> np.ndarray:
+    """Return quotients, 0 where nothing is divided by."""
+    quotient: np.ndarray = np.divide(
+        a, b, out=np.zeros(np.broadcast_shapes(np.shape(a), np.shape(b))), where=np.not_equal(b, 0)
+    )
+    return quotient
 
 
-def _tie_groups(rows: Rows) -> list[Rows]:
-    return [list(group) for _, group in groupby(rows, key=lambda row: row[1])]
+_Row = tuple[Habit, Callable[[Ranked], Any], Callable[[Ranked], Any]]
 
 
-def _every_order(question: Question) -> Iterator[Question]:
-    """Yield every order of equal scores, each with scores that leave no doubt."""
-    users = list(question["run"])
-    orders = []
-    for user in users:
-        groups = _tie_groups(question["run"][user])
-        if prod(factorial(len(group)) for group in groups) > _MOST_ORDERS:
-            orders.append([question["run"][user]])
-        else:
-            choices = product(*(permutations(group) for group in groups))
-            orders.append([[row for group in choice for row in group] for choice in choices])
-    for choice in product(*orders):
-        run = {
-            user: [[item, (len(rows) - at) / 64] for at, (item, _) in enumerate(rows)]
-            for user, rows in zip(users, choice, strict=True)
-        }
-        yield {**question, "run": run}
+def _quotients(rows: Sequence[_Row], *, pooled: bool = False) -> Formulas:
+    """One option for each formula, which is a quotient."""
+
+    def parts(r: Ranked) -> tuple[np.ndarray, ...]:
+        return np.array([a(r) for _, a, _ in rows], float), np.array([b(r) for *_, b in rows], float)
+
+    rule = ("average", "macro", "pooled") if pooled else None
+    return Formulas(tuple((option,) for option, *_ in rows), parts, over, rule)
 
 
-def _repeats_in_truth(rows: Rows, grades: Mapping[str, float]) -> tuple[Rows, Mapping[str, float]]:
-    seen: dict[str, int] = {}
-    named, known = [], dict(grades)
-    for item, score in rows:
-        seen[item] = seen.get(item, 0) + 1
-        name = item if seen[item] == 1 else f"{item}#{seen[item]}"
-        if name != item and item in grades:
-            known[name] = grades[item]
-        named.append([name, score])
-    return named, known
+def _one(_: Ranked) -> float:
+    return 1.0
 
 
-def _once(rows: Rows) -> Rows:
-    return [row for at, row in enumerate(rows) if row[0] not in {item for item, _ in rows[:at]}]
+def _hits(r: Ranked) -> float:
+    return r.n_hits
 
 
-def _missed_at_end(rows: Rows, grades: Mapping[str, float]) -> tuple[Rows, Mapping[str, float]]:
-    listed = {item for item, _ in rows}
-    return rows + [[item, 1 / 1024] for item in grades if item not in listed], grades
+def _shown(r: Ranked) -> float:
+    return r.n_shown
 
 
-AS_KNOWN = Deviation("")
-"""Nothing is done differently: the conventions decide all."""
-QUESTIONS = (
-    Deviation(
-        "equal scores are in the reverse of the order they were given in",
-        _of_lists(lambda rows: [row for group in _tie_groups(rows) for row in group[::-1]]),
-        decides={"ties": "given"}, known_of=("torchmetrics",), joins=True,  # as torch.topk leaves some
-    ),
-    Deviation(
-        "an item listed twice enters the truth twice as well", _of_users(_repeats_in_truth),
-        decides={"duplicates": "first"}, known_of=("rectools", "torchmetrics", "evidently"), joins=True,
-    ),
-    Deviation(
-        "an item listed twice is kept at its last place only, and the list closes up",
-        _of_lists(lambda rows: _once(rows[::-1])[::-1]), decides={"duplicates": "first"},
-    ),
-    Deviation(
-        "items judged not relevant (grade 0) count as relevant",
-        _of_users(lambda rows, grades: (rows, {item: max(grade, 1.0) for item, grade in grades.items()})),
-    ),
-    Deviation(
-        "relevant items that are not listed are put at the end of the list", _of_users(_missed_at_end),
-        known_of=("torchmetrics", "evidently"), joins=True,
-    ),
-    Deviation(
-        "lists are read from their end: the lowest score comes first",
-        _of_lists(lambda rows: [[item, -score] for item, score in sorted(rows, key=lambda row: row[1])]),
-    ),
-    Deviation(
-        "the cut-off k is not used: whole lists are read", cut=lambda _: None,
-        known_of=tuple(PRESETS), joins=True,  # most libraries can be asked without one
-    ),
+def _places(function: Callable[[np.ndarray], np.ndarray]) -> Callable[[Ranked], float]:
+    return lambda r: float(np.sum(function(r.places))) if r.n_hits else 0.0
+
+
+def _first(function: Callable[[float], float]) -> Callable[[Ranked], float]:
+    return lambda r: function(float(r.places[0])) if r.n_hits else 0.0
+
+
+_GAINS: tuple[tuple[Habit, Callable[[np.ndarray], np.ndarray]], ...] = (
+    (Habit("", "gain", "binary"), lambda g: (g > 0) * 1.0),
+    (Habit("", "gain", "grade"), lambda g: g),
+    (Habit("", "gain", "exp2"), lambda g: 2**g - 1),
+    (Habit("", "gain", "exp2_next"), lambda g: (2 ** (g + 1) - 1) * (g > 0)),
+    (Habit("the gain of a hit is 2^grade"), lambda g: 2**g * (g > 0)),
+    (Habit("the gain of a hit is grade + 1"), lambda g: (g + 1) * (g > 0)),
+    (Habit("the gain of a hit is the square of its grade"), lambda g: g**2),
+    (Habit("the gain of a hit is log2(grade + 1)"), lambda g: np.log2(g + 1)),
+    (Habit("the gain is 2^grade, so that a miss has the gain 1"), lambda g: 2**g),
+)
+_BINARY, _GRADE, _EXP2, _NEXT = range(4)
+_UNLIKE_GAINS = (
     *(
-        Deviation(f"the gain of a hit is {words}", decides={"gain": gain}, metrics=("dcg", "ndcg"))
-        for words, gain in (
-            ("2^grade", lambda grades: 2.0**grades),
-            ("grade + 1", lambda grades: grades + 1.0),
-            ("the square of its grade", lambda grades: grades**2),
-            ("log2(grade + 1)", lambda grades: np.log2(grades + 1.0)),
-        )
+        (Habit("the ideal list holds hits of gain 1, whatever the gains of the list", "gain", name), own, 0)
+        for own, name in ((_GRADE, "grade"), (_EXP2, "exp2"), (_NEXT, "exp2_next"))
     ),
-    Deviation("the first k + 1 places are read in place of k", cut=lambda k: k + 1),
-    Deviation("the first k - 1 places are read in place of k", cut=lambda k: k - 1),
-    Deviation(
-        "the mean is taken over the users with a value above 0 only", known_of=("microsoft",),
-        combine=lambda values: statistics.fmean([v for v in values if v] or [0.0]),
-    ),
-    Deviation("values are added over the users, and not divided by their number", combine=sum),
-    Deviation("the median over the users is taken in place of the mean", combine=statistics.median),
-    Deviation("values are percentages: 100 times what they should be", scale=100.0),
-    Deviation(
-        "equal scores are in an order that follows no rule known here", _every_order,
-        decides={"ties": "given"},
-        known_of=("torchmetrics", "recpack", "warprec", "recometrics", "ncf_evaluator"),
-    ),
+    (Habit("the gain is 2^grade - 1 in the ideal list, the grade in the list"), _GRADE, _EXP2),
+    (Habit("the gain is the grade in the ideal list, 2^grade - 1 in the list"), _EXP2, _GRADE),
+    (Habit("the gain is the grade in the ideal list, 1 in the list"), _BINARY, _GRADE),
+)
+_DISCOUNTS: tuple[tuple[Habit, str, Callable[[np.ndarray], np.ndarray]], ...] = (
+    (Habit("", "discount", "log2"), "log2(r + 1)", lambda r: np.log2(r + 1)),
+    (Habit("", "discount", "log2_max2"), "log2(max(r, 2))", lambda r: np.log2(np.maximum(r, 2))),
+    (Habit("", "discount", "reciprocal"), "r", lambda r: r),
+    (Habit("place r is discounted by log2(r + 2)"), "log2(r + 2)", lambda r: np.log2(r + 2)),
+    (Habit("places from 2 on are discounted by 1 + log2(r)"), "1 + log2(r)", lambda r: 1 + np.log2(r)),
+    (Habit("places are not discounted"), "1", lambda r: r**0.0),
+    (Habit("place r is discounted by r + 1"), "r + 1", lambda r: r + 1),
+    (Habit("place r is discounted by the square root of r"), "the square root of r", lambda r: r**0.5),
+    (Habit("place r is discounted by ln(r + 1)"), "ln(r + 1)", lambda r: np.log(r + 1)),
+    (Habit("place r is discounted by log10(r + 1)"), "log10(r + 1)", lambda r: np.log10(r + 1)),
+)
+_N_UNLIKE_SCALE = 8  # what follows is log2(r + 1) up to a factor, which cancels out of a quotient
+
+
+@lru_cache(maxsize=64)
+def _weights(n: int) -> np.ndarray:
+    """Return what each place weighs under each discount."""
+    places = np.arange(1.0, n + 1)
+    return np.array([1 / discount(places) for *_, discount in _DISCOUNTS]).reshape(len(_DISCOUNTS), n)
+
+
+def _sums(grades: np.ndarray) -> np.ndarray:
+    """Return the discounted sums of a list of grades, by gain and discount."""
+    gains = np.array([gain(grades) for _, gain in _GAINS]).reshape(len(_GAINS), len(grades))
+    sums: np.ndarray = gains @ _weights(len(grades)).T
+    return sums
+
+
+def _alone(grades: np.ndarray) -> np.ndarray:
+    """Return the first hit, with misses before it."""
+    hits = np.flatnonzero(grades)
+    return np.where(np.arange(len(grades)) == hits[0], grades, 0.0) if len(hits) else grades
+
+
+def _descending(grades: np.ndarray) -> np.ndarray:
+    return -np.sort(-grades)
+
+
+# What the sum over the list is divided by: the grades of an ideal list, or one number.
+_IDEALS: tuple[tuple[Habit, Callable[[Ranked], Any]], ...] = (
+    (Habit("", "ideal", "reachable"), lambda r: r.ideal[: r.k]),
+    (Habit("", "ideal", "all"), lambda r: r.ideal),
+    (Habit("", "ideal", "list"), lambda r: r.ideal[: min(r.k, len(r.items))]),
+    (Habit("", "ideal", "k"), lambda r: (np.ones(r.size), "ones")),
+    (Habit("the ideal list is the given list in its best order: relevant items it lacks are forgotten"),
+     lambda r: _descending(r.top)),
+    (Habit("the ideal list is the whole given list in its best order, cut at k"),
+     lambda r: _descending(r.whole)[: r.k]),
+    (Habit("the ideal list is the whole given list in its best order"), lambda r: _descending(r.whole)),
+    (Habit("the ideal list holds k hits of the highest gain"), lambda r: np.repeat(r.ideal[:1], r.size)),
+    (Habit("the ideal list holds a hit of gain 1 at every place that the list has"),
+     lambda r: (np.ones(r.n_shown), "ones")),
+    (Habit("the ideal list is in the order of the truth, not sorted"), lambda r: r.relevant[: r.k]),
+    (Habit("the ideal list is cut at k + 1"), lambda r: r.ideal[: r.k + 1]),
+    (Habit("the ideal list is cut at k - 1"), lambda r: r.ideal[: max(r.k - 1, 0)]),
+    (Habit("the sum is not divided by that of an ideal list (dcg)"), _one),
+    (Habit("the sum is divided by k in place of that of an ideal list"), lambda r: float(r.size)),
+    (Habit("the sum is divided by the length of the list in place of that of an ideal list"),
+     lambda r: float(r.n_shown)),
+    (Habit("the sum is divided by the number of relevant items in place of that of an ideal list"),
+     lambda r: float(r.n_relevant)),
+    (Habit("the sum is divided by the number of hits in place of that of an ideal list"),
+     lambda r: float(r.n_hits)),
 )  # fmt: skip
-"""Another question than the one that was asked, another mean or another scale."""
 
 
-def _dcg(gains: Sequence[float], discount: Callable[[int], float] = lambda r: log2(r + 1)) -> float:
-    return sum(gain / discount(place) for place, gain in enumerate(gains, start=1))
+def _ndcg() -> Formulas:
+    counted = (
+        *_wrong("", "only the first hit counts"),
+        Habit("the list is not cut at k, the ideal list is", excuse=_RARE),
+    )
+    gains = [(option, at, at) for at, (option, _) in enumerate(_GAINS)] + [*_UNLIKE_GAINS]
+    discounts = [(option, at, at) for at, (option, *_) in enumerate(_DISCOUNTS[:_N_UNLIKE_SCALE])]
+    for at, (_, words, _) in enumerate(_DISCOUNTS[1:], start=1):
+        for mine, theirs in ((at, 0), (0, at)):
+            ideal = "log2(r + 1)" if theirs == 0 else words
+            own = words if theirs == 0 else "log2(r + 1)"
+            text = f"place r is discounted by {own} in the list, by {ideal} in the ideal list"
+            discounts.append((Habit(text, excuse=_RARE), mine, theirs))
+    gains_at, discounts_at = (np.array([row[1:] for row in rows]).T for rows in (gains, discounts))
+
+    def parts(r: Ranked) -> tuple[np.ndarray, ...]:
+        lists = np.array([_sums(r.top), _sums(_alone(r.top)), _sums(r.whole)])
+        divisors = np.empty((len(_IDEALS), len(_GAINS), len(_DISCOUNTS)))
+        for at, (_, ideal) in enumerate(_IDEALS):
+            held = ideal(r)
+            if isinstance(held, tuple):
+                divisors[at] = _weights(len(held[0])).sum(axis=1)
+            else:
+                divisors[at] = held if isinstance(held, float) else _sums(held)
+        shape = (len(counted), len(_IDEALS), len(gains), len(discounts))
+        above = lists[:, None, gains_at[0][:, None], discounts_at[0]]
+        below = divisors[None, :, gains_at[1][:, None], discounts_at[1]]
+        return np.broadcast_to(above, shape).reshape(-1), np.broadcast_to(below, shape).reshape(-1)
+
+    every = product(counted, (o for o, _ in _IDEALS), (o for o, *_ in gains), (o for o, *_ in discounts))
+    return Formulas(tuple(every), parts, over)
 
 
-def _over(a: float, b: float) -> float:
-    return a / b if b else 0.0
+def _dcg() -> Formulas:
+    every = product((option for option, _ in _GAINS), (option for option, *_ in _DISCOUNTS))
+    return Formulas(tuple(every), lambda r: (_sums(r.top).reshape(-1), np.ones(1)), over)
 
 
-def _ndcg(discount: Callable[[int], float]) -> Callable[[Ranked], float]:
-    return lambda r: _over(_dcg(r.top, discount), _dcg(r.ideal[: r.k], discount))
-
-
-def _average_precision(r: Ranked, precision: Callable[[int, int], float]) -> float:
-    """Return the precision of the h-th hit at place p, added and divided as `ap_over` says."""
-    divisor = {
-        "min": min(r.k, len(r.relevant)),
-        "relevant": len(r.relevant),
-        "hits": r.n_hits,
-        "k": r.k,
-        "list": min(r.k, len(r.relevant), len(r.gains)),
-    }[r.values["ap_over"]]
-    return _over(sum(precision(h, p) for h, p in enumerate(r.places, start=1)), divisor)
-
-
-def _precisions(r: Ranked) -> float:
-    return sum(number / place for number, place in enumerate(r.places, start=1))
-
-
-def _f1(r: Ranked, mean: Callable[[float, float], float]) -> float:
-    return mean(r.n_hits / r.k, _over(r.n_hits, len(r.relevant)))
+# What the precisions at the hits are, where the h-th hit is at place p, and what their sum is divided by.
+_PRECISIONS: tuple[tuple[Habit, Callable[[np.ndarray, np.ndarray, Ranked], np.ndarray]], ...] = (
+    (Habit(), lambda h, p, _: h / p),
+    (Habit("places are counted from 2: precision at place r divides by r + 1"), lambda h, p, _: h / (p + 1)),
+    (Habit("places are counted from 0: precision at place r divides by r - 1, at place 1 by 1"),
+     lambda h, p, _: h / np.maximum(p - 1, 1)),
+    (Habit("1 / r of each hit is added in place of the precision there"), lambda _h, p, _: 1 / p),
+    (Habit("the precision at a hit is multiplied by the grade of the hit"),
+     lambda h, p, r: r.top[p - 1] * h / p),
+    (Habit("an item listed twice is one hit, and the precision at its second place is added, too"),
+     lambda _, p, r: np.cumsum(~r.again[p - 1]) / p),
+)  # fmt: skip
+_AP_OVER: tuple[tuple[Habit, Callable[[Ranked], Any]], ...] = (
+    (Habit("", "ap_over", "min"), lambda r: min(r.k, r.n_relevant)),
+    (Habit("", "ap_over", "relevant"), lambda r: r.n_relevant),
+    (Habit("", "ap_over", "hits"), lambda r: r.n_hits),
+    (Habit("", "ap_over", "k"), lambda r: r.size),
+    (Habit("", "ap_over", "list"), lambda r: min(r.k, r.n_relevant, len(r.items))),
+    (Habit("the sum of precisions is divided by the length of the list"), _shown),
+    (Habit("the sum of precisions is divided by the length of the whole list"), lambda r: len(r.items)),
+    (Habit("the sum of precisions is divided by max(k, relevant)"), lambda r: max(r.size, r.n_relevant)),
+    (Habit("the sum of precisions is not divided"), _one),
+    (Habit("the sum of precisions is divided by the relevant items of the whole list"),
+     lambda r: np.count_nonzero(r.whole)),
+    (Habit("the sum of precisions is divided by one more than the relevant items"),
+     lambda r: r.n_relevant + 1),
+)  # fmt: skip
 
 
 def _at_last_place(r: Ranked) -> float:
     """Average precision where every hit of a tied group has the group's last place."""
-    last = [sum(other >= score for _, other in r.rows) for _, score in r.rows]
-    found = [place for place, gain in zip(last, r.gains, strict=True) if gain]
-    return _over(sum(sum(p <= place for p in found) / place for place in found), len(found))
+    found = r.last[np.flatnonzero(r.whole)]
+    return sum(float(np.sum(found <= place) / place) for place in found) / max(len(found), 1)
 
 
-_AP = {"reads": ("ap_over",)}
-_GRADES = {"decides": {"gain": "grade"}}
-
-# For each metric: the words, the formula, and what else is known of the deviation.
-_FORMULAS: dict[str, tuple[tuple[Any, ...], ...]] = {
-    "ndcg": (
-        ("place r is discounted by log2(r + 2)", _ndcg(lambda r: log2(r + 2))),
-        ("place r is discounted by log2(r + 2) in the list, by log2(r + 1) in the ideal list",
-         lambda r: _over(_dcg(r.top, lambda p: log2(p + 2)), _dcg(r.ideal[: r.k]))),
-        ("places from 2 on are discounted by 1 + log2(r)", _ndcg(lambda r: 1 + log2(r))),
-        ("place r is discounted by ln(r + 1) in the list, by log2(r + 1) in the ideal list",
-         lambda r: _over(_dcg(r.top, lambda p: log(p + 1)), _dcg(r.ideal[: r.k]))),
-        ("places are not discounted", _ndcg(lambda _: 1.0)),
-        ("place r is discounted by r + 1", _ndcg(lambda r: r + 1)),
-        ("place r is discounted by the square root of r", _ndcg(lambda r: r**0.5)),
-        ("the ideal list is the given list in its best order: relevant items it lacks are forgotten",
-         lambda r: _over(_dcg(r.top), _dcg(sorted(r.top, reverse=True)))),
-        ("the ideal list is the whole given list in its best order, cut at k",
-         lambda r: _over(_dcg(r.top), _dcg(sorted(r.gains, reverse=True)[: r.k]))),
-        ("the ideal list holds k hits of the highest gain",
-         lambda r: _over(_dcg(r.top), _dcg([*r.ideal[:1]] * r.k))),
-        ("the ideal list holds hits of gain 1, whatever the gains of the list",
-         lambda r: _over(_dcg(r.top), _dcg([1.0] * min(r.k, len(r.relevant))))),
-        ("the ideal list is in the order of the truth, not sorted",
-         lambda r: _over(_dcg(r.top), _dcg(r.relevant[: r.k]))),
-        ("the gain is 2^grade - 1 in the ideal list, the grade in the list",
-         lambda r: _over(_dcg(r.top), _dcg([2**grade - 1 for grade in r.ideal[: r.k]])), _GRADES),
-        ("the list is not cut at k, the ideal list is", lambda r: _over(_dcg(r.gains), _dcg(r.ideal[: r.k]))),
-        ("the ideal list is cut at k + 1", lambda r: _over(_dcg(r.top), _dcg(r.ideal[: r.k + 1]))),
-        ("the ideal list is cut at k - 1", lambda r: _over(_dcg(r.top), _dcg(r.ideal[: r.k - 1]))),
-        ("the sum is not divided by that of an ideal list (dcg)", lambda r: _dcg(r.top)),
-        ("the sum is divided by k in place of that of an ideal list", lambda r: _dcg(r.top) / r.k),
-        ("the sum is divided by the length of the list in place of that of an ideal list",
-         lambda r: _over(_dcg(r.top), min(r.k, len(r.gains)))),
-    ),
-    "dcg": (
-        ("place r is discounted by log2(r + 2)", lambda r: _dcg(r.top, lambda p: log2(p + 2))),
-        ("place r is discounted by ln(r + 1)", lambda r: _dcg(r.top, lambda p: log(p + 1))),
-        ("place r is discounted by log10(r + 1)", lambda r: _dcg(r.top, lambda p: log10(p + 1))),
-        ("places from 2 on are discounted by 1 + log2(r)", lambda r: _dcg(r.top, lambda p: 1 + log2(p))),
-        ("places are not discounted", lambda r: sum(r.top)),
-        ("place r is discounted by r + 1", lambda r: _dcg(r.top, lambda p: p + 1)),
-        ("place r is discounted by the square root of r", lambda r: _dcg(r.top, lambda p: p**0.5)),
-    ),
-    "map": (
-        ("it is the mean of precision@1 to precision@k, hit or not",
-         lambda r: sum(sum(p <= n for p in r.places) / n for n in range(1, r.k + 1)) / r.k,
-         {"known_of": ("elliot",)}),
-        ("all relevant items of equal score have the last of their places, and k is not used",
-         _at_last_place, {"known_of": ("cornac",), "decides": {"ties": "worst"}}),
-        ("places are counted from 2: precision at place r divides by r + 1",
-         lambda r: _average_precision(r, lambda h, p: h / (p + 1)), _AP),
-        ("places are counted from 0: precision at place r divides by r - 1, at place 1 by 1",
-         lambda r: _average_precision(r, lambda h, p: h / max(p - 1, 1)), _AP),
-        ("1 / r of each hit is added in place of the precision there",
-         lambda r: _average_precision(r, lambda _, p: 1 / p), _AP),
-        ("the sum of precisions is divided by the length of the list",
-         lambda r: _over(_precisions(r), min(r.k, len(r.gains)))),
-        ("the sum of precisions is divided by the length of the whole list",
-         lambda r: _over(_precisions(r), len(r.gains))),
-        ("the sum of precisions is divided by max(k, relevant)",
-         lambda r: _precisions(r) / max(r.k, len(r.relevant))),
-        ("the sum of precisions is not divided", _precisions),
-        ("it is the precision at the last hit only", lambda r: _over(r.n_hits, r.last)),
-    ),
-    "mrr": (
-        ("places are counted from 2: the first hit at place r gives 1 / (r + 1)",
-         lambda r: 1 / (r.places[0] + 1) if r.places else 0.0),
-        ("places are counted from 0: the first hit at place r gives 1 / (r - 1), at place 1 it gives 1",
-         lambda r: 1 / max(r.places[0] - 1, 1) if r.places else 0.0),
-        ("the first hit at place r gives 1 / log2(r + 1)",
-         lambda r: 1 / log2(r.places[0] + 1) if r.places else 0.0),
-        ("it is the mean of 1 / r over all hits", lambda r: _over(sum(1 / p for p in r.places), r.n_hits)),
-        ("it is the sum of 1 / r over all hits", lambda r: sum(1 / p for p in r.places)),
-        ("it is the sum of 1 / r over all hits, divided by the relevant items",
-         lambda r: _over(sum(1 / p for p in r.places), len(r.relevant))),
-        ("it is 1 / r of the last hit", lambda r: _over(1, r.last)),
-    ),
-    "precision": (
-        ("hits are divided by the length of the whole list", lambda r: _over(r.n_hits, len(r.gains))),
-        ("hits are divided by k + 1", lambda r: r.n_hits / (r.k + 1)),
-        ("hits are divided by k - 1", lambda r: _over(r.n_hits, r.k - 1)),
-        ("the first k + 1 places are read, and their hits divided by k",
-         lambda r: sum(map(bool, r.gains[: r.k + 1])) / r.k),
-        ("hits are divided by the different items among the first k",
-         lambda r: r.n_hits / len(set(r.items))),
-        ("hits are divided by the judged items among the first k",
-         lambda r: _over(r.n_hits, sum(item in r.grades for item in r.items))),
-        ("hits are not divided (hits)", lambda r: float(r.n_hits)),
-    ),
-    "recall": (
-        ("hits are divided by the length of the list", lambda r: _over(r.n_hits, min(r.k, len(r.gains)))),
-        ("hits are divided by max(k, relevant)", lambda r: r.n_hits / max(r.k, len(r.relevant))),
-        ("hits are divided by the relevant items of the list",
-         lambda r: _over(r.n_hits, sum(map(bool, r.gains)))),
-        ("hits are divided by all judged items, relevant or not", lambda r: r.n_hits / len(r.grades)),
-        ("hits are divided by one more than the relevant items", lambda r: r.n_hits / (len(r.relevant) + 1)),
-        ("items count by their grade: grades of the hits over grades of all relevant items",
-         lambda r: sum(r.top) / sum(r.relevant), _GRADES),
-        ("hits are not divided (hits)", lambda r: float(r.n_hits)),
-    ),
-    "f": (
-        ("a constant of 1e-6 is added to the divisor",
-         lambda r: _f1(r, lambda p, q: 2 * p * q / (p + q + 1e-6)), {"known_of": ("cornac",)}),
-        ("it is the arithmetic mean of precision and recall", lambda r: _f1(r, lambda p, q: (p + q) / 2)),
-        ("it is the geometric mean of precision and recall", lambda r: _f1(r, lambda p, q: (p * q) ** 0.5)),
-        ("it is the smaller of precision and recall", lambda r: _f1(r, min)),
-        ("it is precision times recall", lambda r: _f1(r, lambda p, q: p * q)),
-        ("it is hits over the items that are listed, relevant or both (Jaccard)",
-         lambda r: r.n_hits / (len(set(r.items)) + len(r.relevant) - r.n_hits)),
-        ("the factor 2 is missing", lambda r: _f1(r, lambda p, q: _over(p * q, p + q))),
-    ),
-    "hit": (
-        ("it is the number of hits (hits)", lambda r: float(r.n_hits)),
-        ("it is 1 only where every relevant item is found", lambda r: float(r.n_hits == len(r.relevant))),
-        ("only the first place is read", lambda r: float(r.top[0] > 0)),
-    ),
-    "rbp": (
-        ("the sum is not multiplied by 1 - p",
-         lambda r: sum(r.values["p"] ** (place - 1) for place in r.places), {"reads": ("p",)}),
-        ("place r weighs p^r in place of p^(r - 1)",
-         lambda r: (1 - r.values["p"]) * sum(r.values["p"] ** place for place in r.places),
-         {"reads": ("p",)}),
-    ),
-    "err": (
-        ("the user never stops: hits at earlier places take nothing from later ones",
-         lambda r: sum((2**g - 1) / 2 ** (r.values["max_grade"] or 1.0) / p for p, g in enumerate(r.top, 1)),
-         {"reads": ("max_grade",), **_GRADES}),
-    ),
-}  # fmt: skip
-FORMULAS = tuple(
-    Deviation(words, formula=formula, metrics=(metric,), **(rest[0] if rest else {}))
-    for metric, rows in _FORMULAS.items()
-    for words, formula, *rest in rows
-)
-"""Another formula for one metric; what is relevant, gains, ties, repeats and who is in the mean are decided
-as always."""
+_WHOLE_AP: tuple[_Row, ...] = (
+    (Habit("it is the mean of precision@1 to precision@k, hit or not", known_of=("elliot",)),
+     lambda r: float(sum(np.sum(r.places <= n) / n for n in range(1, r.size + 1))), lambda r: r.size),
+    (Habit("all relevant items of equal score have the last of their places, and k is not used",
+            known_of=("cornac",)), _at_last_place, _one),
+    (Habit("it is the precision at the last hit only"), _hits, _places(np.max)),
+)  # fmt: skip
 
 
-def deviations_for(metric: str, *, has_cut: bool) -> tuple[Deviation, ...]:
-    """Return those that are tried on a metric, the most particular first."""
-    return tuple(
-        one
-        for one in (*QUESTIONS, *FORMULAS)
-        if (not one.metrics or metric in one.metrics) and (has_cut or one.cut is None)
-    )
+def _map() -> Formulas:
+    special = _quotients(_WHOLE_AP)
+
+    def parts(r: Ranked) -> tuple[np.ndarray, ...]:
+        h = np.arange(1, r.n_hits + 1)
+        above = np.array([np.sum(precision(h, r.places, r)) for _, precision in _PRECISIONS])
+        below = np.array([float(divisor(r)) for _, divisor in _AP_OVER])
+        both = np.broadcast_arrays(above[:, None], below[None, :])
+        return tuple(np.append(a, b) for a, b in zip(both, special.parts(r), strict=True))
+
+    every = product((option for option, _ in _PRECISIONS), (option for option, _ in _AP_OVER))
+    return Formulas((*every, *special.options), parts, over)
 
 
-def both(first: Deviation, second: Deviation) -> Deviation | None:
-    """Return two deviations at once; None if they are about the same thing."""
-    for part in ("cut", "combine", "formula"):
-        if getattr(first, part) is not None and getattr(second, part) is not None:
-            return None
-    one, two = first.questions, second.questions
-    if (
-        one is not None and two is not None and {*first.decides} & {*second.decides}
-    ) or one is two is not None:
-        return None
+_PRECISION: tuple[_Row, ...] = (
+    (Habit("", "precision_over", "k"), _hits, lambda r: r.size),
+    (Habit("", "precision_over", "list"), _hits, _shown),
+    (Habit("", "precision_over", "min"), _hits, lambda r: min(r.k, r.n_relevant)),
+    (Habit("hits are divided by the length of the whole list"), _hits, lambda r: len(r.items)),
+    (Habit("hits are divided by k + 1"), _hits, lambda r: r.size + 1),
+    (Habit("hits are divided by k - 1"), _hits, lambda r: r.size - 1),
+    (Habit("hits are divided by k all the same", excuse=0.75), _hits, lambda r: r.asked),
+    (Habit("hits are divided by the different items among the first k"), _hits,
+     lambda r: r.n_shown - np.count_nonzero(r.again[: r.k])),
+    (Habit("hits are divided by the judged items among the first k"), _hits,
+     lambda r: sum(item in r.judged for item in r.items[: r.k])),
+    (Habit("hits are divided by max(k, relevant)"), _hits, lambda r: max(r.size, r.n_relevant)),
+    (Habit("items count by their grade: grades of the hits over k"), lambda r: np.sum(r.top),
+     lambda r: r.size),
+    (Habit("items count by their grade: grades of the hits over the length of the list"),
+     lambda r: np.sum(r.top), _shown),
+    (Habit("hits are not divided (hits)"), _hits, _one),
+)  # fmt: skip
+_RECALL: tuple[_Row, ...] = (
+    (Habit("", "recall_over", "relevant"), _hits, lambda r: r.n_relevant),
+    (Habit("", "recall_over", "min"), _hits, lambda r: min(r.k, r.n_relevant)),
+    (Habit("hits are divided by the length of the list"), _hits, _shown),
+    (Habit("hits are divided by max(k, relevant)"), _hits, lambda r: max(r.size, r.n_relevant)),
+    (Habit("hits are divided by the relevant items of the list"), _hits,
+     lambda r: np.count_nonzero(r.whole)),
+    (Habit("hits are divided by all judged items, relevant or not"), _hits, lambda r: len(r.judged)),
+    (Habit("hits are divided by one more than the relevant items"), _hits, lambda r: r.n_relevant + 1),
+    (Habit("items count by their grade: grades of the hits over grades of all relevant items"),
+     lambda r: np.sum(r.top), lambda r: np.sum(r.relevant)),
+    (Habit("it is 1 where there is a hit (hit)"), lambda r: r.n_hits > 0, _one),
+    (Habit("hits are not divided (hits)"), _hits, _one),
+)  # fmt: skip
+_MRR: tuple[_Row, ...] = (
+    (Habit(), _first(lambda p: 1 / p), _one),
+    (Habit("places are counted from 2: the first hit at place r gives 1 / (r + 1)"),
+     _first(lambda p: 1 / (p + 1)), _one),
+    (Habit("places are counted from 0: the first hit at place r gives 1 / (r - 1), at place 1 it gives 1"),
+     _first(lambda p: 1 / max(p - 1, 1)), _one),
+    (Habit("the first hit at place r gives 1 / log2(r + 1)"), _first(lambda p: 1 / np.log2(p + 1)), _one),
+    (Habit("it is the mean of 1 / r over all hits"), _places(lambda p: 1 / p), _hits),
+    (Habit("it is the sum of 1 / r over all hits"), _places(lambda p: 1 / p), _one),
+    (Habit("it is the sum of 1 / r over all hits, divided by the relevant items"),
+     _places(lambda p: 1 / p), lambda r: r.n_relevant),
+    (Habit("it is 1 / r of the last hit"), lambda r: r.n_hits > 0, _places(np.max)),
+)  # fmt: skip
+_HIT: tuple[_Row, ...] = (
+    (Habit(), lambda r: r.n_hits > 0, _one),
+    (Habit("it is the number of hits (hits)"), _hits, _one),
+    (Habit("it is 1 only where every relevant item is found"), lambda r: r.n_hits == r.n_relevant, _one),
+    (Habit("only the first place is read"), lambda r: r.top[:1].any(), _one),
+    (Habit("hits are divided by the relevant items (recall)"), _hits, lambda r: r.n_relevant),
+)  # fmt: skip
+_R_PRECISION: tuple[_Row, ...] = (
+    (Habit(), lambda r: np.count_nonzero(r.whole[: r.n_relevant]), lambda r: r.n_relevant),
+    (Habit("k is used as well: places beyond it are not read"),
+     lambda r: np.count_nonzero(r.top[: r.n_relevant]), lambda r: r.n_relevant),
+)  # fmt: skip
+_PATIENCES = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99)
+_HIGHEST = (None, 2.0, 3.0, 4.0, 5.0)
 
-    def questions(question: Question) -> Iterator[Question]:
-        for changed in [question] if one is None else one(question):
-            yield from [changed] if two is None else two(changed)
 
-    return replace(
-        first,
-        words=f"{first.words}; {second.words}",
-        questions=questions,
-        cut=first.cut or second.cut,
-        combine=first.combine or second.combine,
-        formula=first.formula or second.formula,
-        scale=first.scale * second.scale,
-        reads=first.reads + second.reads,
-        decides={**first.decides, **second.decides},
-        known_of=tuple(name for name in first.known_of if name in second.known_of),
-    )
+def _rbp() -> Formulas:
+    kinds = _wrong("", "the sum is not multiplied by 1 - p", "place r weighs p^r in place of p^(r - 1)")
+    p = np.array(_PATIENCES)
+
+    def parts(r: Ranked) -> tuple[np.ndarray, ...]:
+        sums = (p[:, None] ** (r.places - 1)).sum(axis=1)
+        return np.array([(1 - p) * sums, sums, (1 - p) * p * sums]).reshape(-1), np.ones(1)
+
+    return Formulas(tuple(product(kinds, _decided("p", *_PATIENCES))), parts, over)
+
+
+def _err() -> Formulas:
+    kinds = _wrong("", "the user never stops: hits at earlier places take nothing from later ones")
+
+    def parts(r: Ranked) -> tuple[np.ndarray, ...]:
+        highest = np.array([r.highest if h is None else h for h in _HIGHEST])[:, None]
+        stops = (2.0**r.top - 1) / 2**highest
+        places = np.arange(1, r.n_shown + 1)
+        goes_on = np.cumprod(1 - stops, axis=1) / np.where(stops < 1, 1 - stops, 1.0)
+        values = np.array([(stops * goes_on / places).sum(axis=1), (stops / places).sum(axis=1)])
+        return values.reshape(-1), np.ones(1)
+
+    return Formulas(tuple(product(kinds, _decided("max_grade", *_HIGHEST))), parts, over)
+
+
+# What F makes of precision and recall; of their hits over all items that are listed, relevant or both.
+_F_OF: tuple[tuple[Habit, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]], ...] = (
+    *((Habit("", "beta", b), lambda p, q, _, b=b: over((1 + b * b) * p * q, b * b * p + q))
+      for b in (0.5, 1.0, 2.0)),
+    (Habit("a constant of 1e-6 is added to the divisor", known_of=("cornac",)),
+     lambda p, q, _: 2 * p * q / (p + q + 1e-6)),
+    (Habit("it is the arithmetic mean of precision and recall"), lambda p, q, _: (p + q) / 2),
+    (Habit("it is the geometric mean of precision and recall"), lambda p, q, _: (p * q) ** 0.5),
+    (Habit("it is the smaller of precision and recall"), lambda p, q, _: np.minimum(p, q)),
+    (Habit("it is precision times recall"), lambda p, q, _: p * q),
+    (Habit("it is hits over the items that are listed, relevant or both (Jaccard)"), lambda _p, _q, j: j),
+    (Habit("the factor 2 is missing"), lambda p, q, _: over(p * q, p + q)),
+)  # fmt: skip
+
+
+def _f() -> Formulas:
+    precisions, recalls = _quotients(_PRECISION), _quotients(_RECALL)
+
+    def parts(r: Ranked) -> tuple[np.ndarray, ...]:
+        union = len(set(r.items[: r.k])) + r.n_relevant - r.n_hits
+        p, q = over(*precisions.parts(r)), over(*recalls.parts(r))
+        return (*np.broadcast_arrays(p[:, None], q[None, :]), over(r.n_hits, union))
+
+    def value(p: np.ndarray, q: np.ndarray, j: np.ndarray) -> np.ndarray:
+        j = np.broadcast_to(np.reshape(j, (1, 1)), p.shape)
+        return np.array([mean(p, q, j) for _, mean in _F_OF]).reshape(-1)
+
+    every = product((o for o, _ in _F_OF), (o for o, *_ in _PRECISION), (o for o, *_ in _RECALL))
+    return Formulas(tuple(every), parts, value, ("f1_of", "case", "means"))
+
+
+_FORMULAS: dict[str, Callable[[], Formulas]] = {
+    "ndcg": _ndcg,
+    "dcg": _dcg,
+    "map": _map,
+    "mrr": lambda: _quotients(_MRR),
+    "precision": lambda: _quotients(_PRECISION, pooled=True),
+    "recall": lambda: _quotients(_RECALL, pooled=True),
+    "f": _f,
+    "hit": lambda: _quotients(_HIT),
+    "r_precision": lambda: _quotients(_R_PRECISION),
+    "rbp": _rbp,
+    "err": _err,
+}
+
+
+@lru_cache(maxsize=len(_FORMULAS))
+def formulas_of(metric: str) -> Formulas | None:
+    """Return the formulas known of a metric, None if mistakes with it are not."""
+    return _FORMULAS[metric]() if metric in _FORMULAS else None

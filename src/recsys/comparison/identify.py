@@ -1,22 +1,36 @@
 """identify(): which conventions an evaluator follows, found by asking it a few small questions.
 
-A hypothesis gives a value to each decision that the metric reads, and possibly deviates in one way that is
-known (deviations.py). Probes are taken one after the other. On each, only the decisions that it can show are
-given values, and a hypothesis that predicts another number is dropped: the join of what every probe leaves.
+A hypothesis gives a value to each decision that the metric reads. Probes are taken one after the other. On
+each, only the decisions that it can show are given values, and a hypothesis that predicts another number is
+dropped: the join of what every probe leaves. If nothing is left, the same is done with the options of every
+part of an evaluator, mistakes among them (deviations.py), and what excuses least remains.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from recsys.comparison.deviations import AS_KNOWN, QUESTIONS, Deviation, Ranked, both, deviations_for
+import numpy as np
+
+from recsys.comparison.deviations import (
+    MEAN,
+    NO_LIST,
+    NO_TRUTH,
+    READING,
+    REPEATS,
+    SCALE,
+    TIES,
+    Formulas,
+    Habit,
+    formulas_of,
+    read,
+)
 from recsys.comparison.implementations import (
     Answer,
     Function,
@@ -26,7 +40,17 @@ from recsys.comparison.implementations import (
     read_answer,
     read_answers,
 )
-from recsys.comparison.probes import PROBES, VERSION, Probe, probes_for
+from recsys.comparison.probes import (
+    EXTREMES_GRADE,
+    EXTREMES_K,
+    EXTREMES_LENGTH,
+    PROBES,
+    VERSION,
+    Probe,
+    extremes,
+    probes_for,
+)
+from recsys.comparison.transcriptions import EVALUATORS, Transcription
 from recsys.conventions.decisions import DECISIONS, Conventions, describe
 from recsys.conventions.presets import PRESETS
 from recsys.display.cells import format_cell
@@ -43,7 +67,9 @@ _TOLERANCE = 1e-6
 _DOUBLE = 1e-12
 _FEWEST_DECIMALS, _MOST_DECIMALS = 2, 6
 _NEAREST = 5
-_ANY_ORDER = QUESTIONS[-1]
+_EXCUSED = (1.5, 2.75, 4.0)
+_MOST_WAYS = 120
+_MOST_BOUNDED = 50
 
 # Values that are tried where a decision or a parameter is a number.
 _NUMBERS: dict[str, tuple[Any, ...]] = {
@@ -71,20 +97,6 @@ _SHOWN_BY: dict[str, Callable[[Mapping[str, Any]], bool]] = {
     ),
     **{name: lambda _: False for name in _NEVER_SHOWN},
 }
-# What stays free where a formula is another one, besides relevant_from and what the formula reads itself.
-_FORMULA_DECIDES = {
-    "gain": tuple(DECISIONS["gain"]),
-    "ties": ("by_id", "by_id_desc", "given"),
-    "duplicates": ("first", "all"),
-    "no_truth": ("skip", "zero", "unjudged"),
-    "no_list": ("empty", "skip"),
-}
-_GAINS: dict[str, Callable[[float], float]] = {
-    "grade": float,
-    "binary": lambda grade: float(grade > 0),
-    "exp2": lambda grade: 2**grade - 1,
-    "exp2_next": lambda grade: 2 ** (grade + 1) - 1 if grade > 0 else 0.0,
-}
 
 
 class Prediction(NamedTuple):
@@ -97,10 +109,21 @@ class Prediction(NamedTuple):
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """Values of decisions and parameters, those not named being free, and a deviation."""
+    """Values of decisions and parameters, those not named being free, and what is done differently.
+
+    `replaces` are decisions that a deviation takes the place of, and `known_of` the presets whose library is
+    known for all that deviates.
+    """
 
     values: Mapping[str, Any]
-    deviation: Deviation = AS_KNOWN
+    deviations: tuple[str, ...] = ()
+    known_of: frozenset[str] = frozenset()
+    replaces: frozenset[str] = frozenset()
+    difference: float = 0.0
+
+    @property
+    def deviation(self) -> str:
+        return "; ".join(self.deviations)
 
 
 @dataclass(frozen=True)
@@ -134,7 +157,9 @@ class Identification(Tabled):
     Where no preset decides so, `nearest` has those that differ in the fewest decisions, and what these are.
     `example` is one set of decisions and parameters that gives every answer, the nearest to the default or a
     preset: where open decisions depend on each other, not every choice of their values does. Where nothing
-    fits, `other_metrics` are those that all answers would fit.
+    fits, `other_metrics` are those that all answers would fit. `evaluators` do the same in their sources as
+    far as is known (transcriptions.py). `at_most` is the greatest value where it may pass 1: of a list of up
+    to 20 items with grades of up to 3, at k=10.
     """
 
     metric: str
@@ -151,6 +176,8 @@ class Identification(Tabled):
     contradiction: Contradiction | None = None
     other_metrics: tuple[str, ...] = ()
     example: Mapping[str, Any] = field(default_factory=dict)
+    evaluators: tuple[str, ...] = ()
+    at_most: float | None = None
 
     def __bool__(self) -> bool:
         return self.contradiction is None
@@ -183,6 +210,8 @@ class Identification(Tabled):
             "contradiction": None,
             "other_metrics": list(self.other_metrics),
             "example": dict(self.example),
+            "evaluators": list(self.evaluators),
+            "at_most": self.at_most,
         }
         if self.contradiction is not None:
             clash = self.contradiction
@@ -225,6 +254,13 @@ class Identification(Tabled):
         if self.other_metrics:
             notes.append(f"the answers are those of another metric: {', '.join(self.other_metrics)}")
         notes += [f"it deviates: {words}" for words in self.deviations]
+        if self.at_most is not None:
+            notes.append(
+                f"may exceed 1, by at most {format_cell(self.at_most - 1)}: k={EXTREMES_K}, lists of up to "
+                f"{EXTREMES_LENGTH} items, grades of up to {EXTREMES_GRADE:g}"
+            )
+        if self.evaluators:
+            notes.append(f"evaluators that do so: {', '.join(self.evaluators)}")
         if self.presets:
             notes.append("presets that remain: " + "; ".join(" = ".join(names) for names in self.presets))
         elif self.contradiction is None:
@@ -316,12 +352,34 @@ def identify(
         raise InputError("there is no answer with a value.", hint='Answers look like {"value": 0.5}.')
     space = _space_of(request)
     constant = len(known) > 1 and len({n for _, answer in known for n in _numbers(answer)}) == 1
-    for deviations in [[AS_KNOWN]] if constant else _stages(space):
-        for within, precision in _tolerances([answer for _, answer in known], tolerance):
-            remaining = _Search(space, known, within).remaining(deviations)
-            if remaining:
-                return _describe(space, asked, remaining, precision)
-    return _contradict(space, asked, tolerance or _TOLERANCE, constant=constant)
+    tolerances = list(_tolerances([answer for _, answer in known], tolerance))
+    for within, precision in tolerances:
+        if remaining := _Search(space, known).remaining(within):
+            return _describe(space, asked, remaining, precision)
+    within = tolerance or _TOLERANCE
+    formulas = None if constant else formulas_of(request.metric.name)
+    others: tuple[str, ...] = ()
+    if formulas is not None:
+        mistakes = _Mistakes(space, formulas, known)
+        for number, most in enumerate(_EXCUSED):
+            for close, precision in tolerances if not others else ():
+                if left := mistakes.remaining(close, most):
+                    return _describe(space, asked, left, precision)
+            # Another metric without a mistake is more likely than this one with two.
+            others = others if number else _other_metrics(request, known, within)
+    elif not constant:
+        others = _other_metrics(request, known, within)
+    return _contradict(space, asked, within, others, constant=constant)
+
+
+def _other_metrics(request: Request, known: Sequence[tuple[Probe, Answer]], within: float) -> tuple[str, ...]:
+    """Return the metrics that all answers would fit without a deviation."""
+    return tuple(
+        other.name
+        for other in METRICS.values()
+        if other is not request.metric and not {*other.needs} - {"lists"}
+        if _Search(_space_of(Request(other, None)), known).fitting(within)[0]
+    )
 
 
 def _answered(asked: Iterable[tuple[Probe, Answer]]) -> list[tuple[Probe, Answer]]:
@@ -364,19 +422,6 @@ def _tolerances(answers: Sequence[Answer], tolerance: float | None) -> Iterator[
             return
 
 
-def _stages(space: _Space) -> Iterator[Sequence[Deviation]]:
-    """Deviations in the order of how much they excuse: none, one, any order of ties, two."""
-    yield [AS_KNOWN]
-    single = deviations_for(space.request.metric.name, has_cut=space.request.metric.at_k != "never")
-    exact = [one for one in single if one is not _ANY_ORDER]
-    yield exact
-    yield [_ANY_ORDER]
-    # One that shows on few probes may join any other; the rest would fit by chance, and take long.
-    pairs = ((a, b) for n, a in enumerate(exact) if a.joins for b in exact[n + 1 :] if a.decides or b.joins)
-    yield list(filter(None, (both(a, b) for a, b in pairs)))
-    yield list(filter(None, (both(one, _ANY_ORDER) for one in exact)))
-
-
 _Key = tuple[tuple[str, Any], ...]
 
 
@@ -413,94 +458,34 @@ class _Space:
         self._in_request.discard("max_grade")
         self._runs: dict[str, EvaluationRun] = {}
         self._found: dict[tuple[str, _Key, _Key], Prediction] = {}
-        self._questions: dict[tuple[str, str], tuple[tuple[str, dict[str, Any]], ...]] = {}
 
-    def choices_under(self, deviation: Deviation) -> dict[str, tuple[Any, ...]]:
-        """Return the values to try; what a deviation decides, or has no use for, is left out."""
-        free = {name: values for name, values in self.choices.items() if name not in deviation.decides}
-        if deviation.formula is None:
-            return free
-        allowed = {name: free[name] for name in ("relevant_from", *deviation.reads)} | _FORMULA_DECIDES
-        return {
-            name: tuple(value for value in free[name] if value in values)
-            for name, values in allowed.items()
-            if name in free
-        }
-
-    def questions(self, probe: Probe, deviation: Deviation) -> tuple[tuple[str, dict[str, Any]], ...]:
-        """Return what is read of a probe, each with the text that identifies it."""
-        key = probe.text, str(deviation)
-        if key not in self._questions:
-            asked: Iterable[Any] = [probe.question]
-            if deviation.questions is not None:
-                asked = deviation.questions(probe.question)
-            if deviation.cut is not None:
-                asked = [{**question, "k": deviation.cut(question["k"])} for question in asked]
-            self._questions[key] = tuple({json.dumps(q): q for q in asked}.items())
-        return self._questions[key]
-
-    def shown(self, probe: Probe, deviation: Deviation) -> list[str]:
+    def shown(self, probe: Probe) -> list[str]:
         """Return the decisions that can move the answer to this probe."""
-        asked = self.questions(probe, deviation)
-        return [
-            name
-            for name in self.choices_under(deviation)
-            if name not in _SHOWN_BY or any(_SHOWN_BY[name](question) for _, question in asked)
-        ]
+        question = probe.question
+        return [name for name in self.choices if name not in _SHOWN_BY or _SHOWN_BY[name](question)]
 
-    def predictions(
-        self, probe: Probe, deviation: Deviation, several: Sequence[Mapping[str, Any]]
-    ) -> list[list[Prediction]]:
-        """Return what each of these hypotheses gives for a probe.
+    def predictions(self, probe: Probe, several: Sequence[Mapping[str, Any]]) -> list[Prediction]:
+        """Return what each of these sets of decisions gives for a probe."""
+        self._prepare(probe.text, probe.question, several)
+        parted = [self._parted(values) for values in several]
+        return [self._found[probe.text, _key(in_run), _key(in_request)] for in_run, in_request in parted]
 
-        There are several numbers where any of them may be right.
-        """
-        asked = self.questions(probe, deviation)
-        decided = [{**values, **deviation.decides} for values in several]
-        if deviation.formula is None:
-            self._prepare(asked, decided)
-        return [
-            [self._predicted(text, question, deviation, values) for text, question in asked]
-            for values in decided
-        ]
-
-    def _predicted(
-        self, text: str, question: Mapping[str, Any], deviation: Deviation, values: Mapping[str, Any]
-    ) -> Prediction:
-        """Return what a hypothesis gives for a question, measured before where there is no formula."""
-        if deviation.formula is not None:
-            one = _by_formula(deviation.formula, question, values)
-        else:
-            in_run, in_request = self._parted(values)
-            one = self._found[text, _key(in_run), _key(in_request)]
-        if deviation.combine is not None and one.users:
-            one = one._replace(value=float(deviation.combine(list(one.users.values()))))
-        scale = deviation.scale
-        if scale == 1.0:
-            return one
-        return Prediction(scale * one.value, {u: scale * v for u, v in one.users.items()}, one.error)
-
-    def predicted(self, probe: Probe, one: Hypothesis) -> list[Prediction]:
+    def predicted(self, probe: Probe, one: Hypothesis) -> Prediction:
         """Return what one hypothesis gives for a probe."""
-        visible = {name: one.values[name] for name in self.shown(probe, one.deviation)}
-        return self.predictions(probe, one.deviation, [visible])[0]
+        return self.predictions(probe, [{name: one.values[name] for name in self.shown(probe)}])[0]
 
-    def _prepare(
-        self, asked: Iterable[tuple[str, Mapping[str, Any]]], several: Iterable[Mapping[str, Any]]
-    ) -> None:
+    def _prepare(self, text: str, question: Mapping[str, Any], several: Iterable[Mapping[str, Any]]) -> None:
         """Measure what is not known yet, all that one run can tell at once."""
         names = [*self.choices][::-1]
-        parted = [self._parted(values) for values in several]
-        for text, question in asked:
-            by_run: dict[_Key, dict[_Key, dict[str, Any]]] = {}
-            for in_run, in_request in parted:
-                if (text, _key(in_run), _key(in_request)) not in self._found:
-                    by_run.setdefault(_key(in_run), {})[_key(in_request)] = in_request
-            for run_key, requests in by_run.items():
-                # Values that are refused together are adjacent, so that halving finds them soon.
-                ordered = sorted(requests.values(), key=lambda own: [str(own[n]) for n in names if n in own])
-                for chosen, one in self._measure(text, question, dict(run_key), ordered):
-                    self._found[text, run_key, _key(chosen)] = one
+        by_run: dict[_Key, dict[_Key, dict[str, Any]]] = {}
+        for in_run, in_request in map(self._parted, several):
+            if (text, _key(in_run), _key(in_request)) not in self._found:
+                by_run.setdefault(_key(in_run), {})[_key(in_request)] = in_request
+        for run_key, requests in by_run.items():
+            # Values that are refused together are adjacent, so that halving finds them soon.
+            ordered = sorted(requests.values(), key=lambda own: [str(own[n]) for n in names if n in own])
+            for chosen, one in self._measure(text, question, dict(run_key), ordered):
+                self._found[text, run_key, _key(chosen)] = one
 
     def _parted(self, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return what differs from run to run, and what differs between requests of one run."""
@@ -519,8 +504,6 @@ class _Space:
         at = None if metric.at_k == "never" else k
         requests = [Request(metric, at, tuple(chosen.items())) for chosen in combinations]
         try:
-            if at is not None and at < 1:
-                raise InputError("nothing is read.")
             run = replace(self._run_of(text, question), requests=requests)
             rules = run.effective(Conventions().but(**in_run))
             judged, context = run.rank_truth(rules)
@@ -565,39 +548,6 @@ class _Space:
         return {name: getattr(rules, name) for name in self.request.metric.reads}
 
 
-def _by_formula(
-    formula: Callable[[Ranked], float], question: Mapping[str, Any], values: Mapping[str, Any]
-) -> Prediction:
-    """Evaluate a formula for each user; decisions as they are meant, in plain steps."""
-    own = values.get("gain", "binary")
-    gain = _GAINS[own] if isinstance(own, str) else lambda grade: float(own(grade)) if grade > 0 else 0.0
-    lowest = values.get("relevant_from")
-    users: dict[str, float] = {}
-    for user in {**question["run"], **question["truth"]}:
-        rows, grades = question["run"].get(user, []), question["truth"].get(user, {})
-        ties = values.get("ties", "given")
-        if ties != "given":
-            rows = sorted(rows, key=lambda row: row[0], reverse=ties == "by_id_desc")
-        rows = sorted(rows, key=lambda row: -row[1])
-        repeats = [
-            values.get("duplicates") != "all" and item in {i for i, _ in rows[:at]}
-            for at, (item, _) in enumerate(rows)
-        ]
-        gains_of = {item: gain(g) for item, g in grades.items() if g > 0 and (lowest is None or g >= lowest)}
-        no_truth = values.get("no_truth", "skip")
-        left_out = no_truth == "skip" or (no_truth == "unjudged" and not grades)
-        if (not rows and values.get("no_list") == "skip") or (not gains_of and left_out):
-            continue
-        gains = [
-            0.0 if again else gains_of.get(item, 0.0) for (item, _), again in zip(rows, repeats, strict=True)
-        ]
-        k = question["k"] if question["k"] is not None else len(rows)
-        ranked = Ranked(gains, [*gains_of.values()], k, rows, grades, values)
-        users[user] = formula(ranked) if gains_of and rows and k > 0 else 0.0
-    mean = math.fsum(users.values()) / len(users) if users else math.nan
-    return Prediction(mean, users)
-
-
 def _difference(answer: Answer, prediction: Prediction) -> float:
     """Return how far an answer is from what is predicted.
 
@@ -614,51 +564,326 @@ def _difference(answer: Answer, prediction: Prediction) -> float:
 
 
 class _Search:
-    """The hypotheses that fit every answer within a tolerance."""
+    """The decisions that fit every answer, with no deviation."""
 
-    def __init__(self, space: _Space, known: Sequence[tuple[Probe, Answer]], within: float) -> None:
+    def __init__(self, space: _Space, known: Sequence[tuple[Probe, Answer]]) -> None:
         self.space = space
         self.known = known
-        self.within = within
 
-    def remaining(self, deviations: Iterable[Deviation]) -> list[Hypothesis]:
+    def remaining(self, within: float) -> list[Hypothesis]:
         return [
-            Hypothesis(values, deviation) for deviation in deviations for values in self.fitting(deviation)[0]
+            Hypothesis(
+                values,
+                difference=max(
+                    _difference(answer, self.space.predicted(probe, Hypothesis(values)))
+                    for probe, answer in self.known
+                ),
+            )
+            for values in self.fitting(within)[0]
         ]
 
-    def fitting(self, deviation: Deviation) -> tuple[list[dict[str, Any]], list[dict[str, Any]], int]:
+    def fitting(self, within: float) -> tuple[list[dict[str, Any]], list[dict[str, Any]], int]:
         """Return what fits all probes.
 
         Otherwise return what fitted before the first probe that nothing fits, and its number.
         """
         survivors: list[dict[str, Any]] = [{}]
         for number, (probe, answer) in enumerate(self.known):
-            after = self.fit(probe, answer, deviation, survivors)
+            after = self.fit(probe, answer, within, survivors)
             if not after:
                 return [], survivors, number
             survivors = after
         return survivors, survivors, len(self.known)
 
     def fit(
-        self, probe: Probe, answer: Answer, deviation: Deviation, before: Sequence[Mapping[str, Any]]
+        self, probe: Probe, answer: Answer, within: float, before: Sequence[Mapping[str, Any]]
     ) -> list[dict[str, Any]]:
         """Return those of `before`, with values for what this probe shows, that give its answer."""
-        choices = self.space.choices_under(deviation)
-        shown = self.space.shown(probe, deviation)
+        shown = self.space.shown(probe)
         candidates = []
         for values in before:
             new = [name for name in shown if name not in values]
-            every = product(*(choices[name] for name in new))
+            every = product(*(self.space.choices[name] for name in new))
             candidates += [{**values, **dict(zip(new, chosen, strict=True))} for chosen in every]
         keys = [_key({name: full[name] for name in shown}) for full in candidates]
         visible = list(dict.fromkeys(keys))
-        predicted = self.space.predictions(probe, deviation, [dict(key) for key in visible])
-        fits = {
-            key
-            for key, several in zip(visible, predicted, strict=True)
-            if any(_difference(answer, one) <= self.within for one in several)
-        }
+        predicted = self.space.predictions(probe, [dict(key) for key in visible])
+        fits = {key for key, p in zip(visible, predicted, strict=True) if _difference(answer, p) <= within}
         return [full for full, key in zip(candidates, keys, strict=True) if key in fits]
+
+
+class _User(NamedTuple):
+    """A user as read under some options, and what every formula makes of each order that is possible."""
+
+    name: str
+    has_list: bool
+    has_judgements: bool
+    has_relevant: bool
+    ways: list[tuple[tuple[np.ndarray, ...], np.ndarray]]
+
+
+_Choice = tuple[int, ...]
+_FREE = -1
+
+
+class _Mistakes:
+    """The options of every part that fit all answers; those not shown by any probe stay free."""
+
+    def __init__(self, space: _Space, formulas: Formulas, known: Sequence[tuple[Probe, Answer]]) -> None:
+        self.space = space
+        self.formulas = formulas
+        self.known = known
+        own = space.choices
+        possible = [
+            all(not o.decision or o.value in own.get(o.decision, (o.value,)) for o in options)
+            for options in formulas.options
+        ]
+        self._possible = np.flatnonzero(possible)
+        self._costs = np.array([sum(option.cost for option in options) for options in formulas.options])
+        self._mean = dict(MEAN)
+        if formulas.pooled is not None:
+            decision, *both = formulas.pooled
+            self._mean["mean"] = (*(Habit("", decision, one) for one in both), *MEAN["mean"][2:])
+        self._words = {option.words for options in formulas.options for option in options if option.words}
+        self._scales = self._possible_scales()
+        self._users: dict[tuple[str, _Choice], list[_User]] = {}
+
+    def remaining(self, within: float, most: float) -> list[Hypothesis]:
+        """Return the hypotheses that excuse least, and no more than `most`."""
+        found = self._fitting(within, most)
+        costs = {key: self._costs[at] + self._cost(*key) for key, (at, _) in found.items()}
+        least = min((float(several.min()) for several in costs.values()), default=0.0)
+        return [
+            self._hypothesis(*key, int(one), float(gap))
+            for key, (at, worst) in found.items()
+            for one, gap, cost in zip(at, worst, costs[key], strict=True)
+            if cost <= least
+        ]
+
+    def _fitting(
+        self, within: float, most: float
+    ) -> dict[tuple[_Choice, _Choice], tuple[np.ndarray, np.ndarray]]:
+        """Return the formulas that fit, and how far they are off, under each choice of the other parts."""
+        free = (_FREE,) * len(READING), (_FREE,) * len(MEAN)
+        survivors = {free: (self._possible, np.zeros(len(self._possible)))}
+        for probe, answer in sorted(self.known, key=lambda one: len({**one[0].run, **one[0].truth})):
+            after = {}
+            for (reading, mean), (at, worst) in survivors.items():
+                costs = self._costs[at]
+                left = most - costs.min()
+                for new_reading in self._readings(probe, reading):
+                    if self._cost(new_reading, mean) > left:
+                        continue
+                    users = self._read(probe, new_reading)
+                    for new_mean in self._means(users, answer, mean):
+                        cost = self._cost(new_reading, new_mean)
+                        if cost > left:
+                            continue
+                        affordable = costs + cost <= most
+                        gap = self._gap(users, new_mean, answer, at[affordable])
+                        fits = gap <= within
+                        if fits.any():
+                            farthest = np.maximum(worst[affordable], gap)
+                            after[new_reading, new_mean] = at[affordable][fits], farthest[fits]
+            survivors = after
+        return survivors
+
+    def _cost(self, reading: _Choice, mean: _Choice) -> float:
+        return sum(option.cost for option, _ in self._chosen(reading, mean))
+
+    def _chosen(self, reading: _Choice, mean: _Choice) -> Iterator[tuple[Habit, Sequence[Habit]]]:
+        for chosen, parts in ((reading, READING), (mean, self._mean)):
+            for at, options in zip(chosen, parts.values(), strict=True):
+                if at != _FREE:
+                    yield options[at], options
+
+    def _hypothesis(self, reading: _Choice, mean: _Choice, formula: int, gap: float) -> Hypothesis:
+        taken = [(option, {o.decision for o in part}) for option, part in self._chosen(reading, mean)]
+        every = {o.decision for options in self.formulas.options for o in options}
+        own = self.formulas.options[formula]
+        n_read = sum(at != _FREE for at in reading)
+        options = [*(o for o, _ in taken[:n_read]), *own, *(o for o, _ in taken[n_read:])]
+        values = {o.decision: o.value for o in options if o.decision in self.space.choices}
+        deviating = [option for option in options if option.words]
+        replaces = set.union(*(part for option, part in taken if option.words), every) - {*values}
+        known = [frozenset(option.known_of) for option in deviating]
+        return Hypothesis(
+            values,
+            tuple(option.words for option in deviating),
+            frozenset.intersection(*known) if known else frozenset(PRESETS),
+            frozenset(replaces),
+            gap,
+        )
+
+    def _readings(self, probe: Probe, chosen: _Choice) -> Iterator[_Choice]:
+        """Yield the options of reading with those chosen that this probe shows."""
+        question = probe.question
+        parts: list[Iterable[int]] = []
+        for part, (at, options) in enumerate(zip(chosen, READING.values(), strict=True)):
+            is_shown = part not in (TIES, REPEATS) or _SHOWN_BY[("ties", "duplicates")[part == REPEATS]](
+                question
+            )
+            parts.append(range(len(options)) if at == _FREE and is_shown else (at,))
+        yield from product(*parts)
+
+    def _means(self, users: Sequence[_User], answer: Answer, chosen: _Choice) -> Iterator[_Choice]:
+        shown = (
+            not all(user.has_relevant for user in users),
+            not all(user.has_list for user in users),
+            len(users) > 1 and not isinstance(answer, dict),
+            True,
+        )
+        parts: list[Iterable[int]] = []
+        for at, is_shown, (name, options) in zip(chosen, shown, self._mean.items(), strict=True):
+            possible = self._scales if name == "scale" else range(len(options))
+            if name == "mean" and self.formulas.pooled is None:
+                possible = [one for one in possible if one != 1]
+            parts.append(possible if at == _FREE and is_shown else (at,))
+        yield from product(*parts)
+
+    def _possible_scales(self) -> list[int]:
+        """Return the options of scale that the answers do not rule out at once."""
+        numbers = [number for _, answer in self.known for number in _numbers(answer)]
+        single = [
+            number
+            for probe, answer in self.known
+            if isinstance(answer, dict) or len({**probe.run, **probe.truth}) == 1
+            for number in _numbers(answer)
+        ]
+        greatest = max(numbers)
+        possible = [0, 2] + ([1] if greatest > 1 else [3])
+        return possible + [
+            4 + at
+            for at, decimals in enumerate((2, 3, 4))
+            if single and all(abs(number - round(number, decimals)) < _DOUBLE for number in single)
+        ]
+
+    def _read(self, probe: Probe, reading: _Choice) -> list[_User]:
+        key = probe.text, reading
+        if key not in self._users:
+            choice = [max(at, 0) for at in reading]
+            highest = max((g for own in probe.truth.values() for g in own.values()), default=0.0)
+            self._users[key] = [
+                self._user(user, probe, choice, highest) for user in {**probe.run, **probe.truth}
+            ]
+        return self._users[key]
+
+    def _user(self, name: str, probe: Probe, choice: Sequence[int], highest: float) -> _User:
+        rows, grades = probe.run.get(name, []), probe.truth.get(name, {})
+        how, orders = read(rows, grades, probe.k, choice, highest)
+        counted = [one for one in orders if one.n_relevant and one.items and one.k > 0]
+        every = [self.formulas.parts(one) for one in counted]
+        ways = [(parts, self.formulas.value(*parts)) for parts in every]
+        if not ways:
+            ways = [((), np.zeros(len(self.formulas.options)))]
+        elif how != "any" and len(ways) > 1:
+            values = np.array([value for _, value in ways])
+            if how == "expected":
+                reduced = values.mean(axis=0)
+            else:
+                reduced = values.max(axis=0) if how == "best" else values.min(axis=0)
+            means = tuple(np.mean(several, axis=0) for several in zip(*every, strict=True))
+            ways = [(means, reduced)]
+        is_listed = bool(rows) or bool(orders[0].items)
+        return _User(name, is_listed, bool(grades), bool(orders[0].n_relevant), ways)
+
+    def _gap(self, users: Sequence[_User], mean: _Choice, answer: Answer, at: np.ndarray) -> np.ndarray:
+        """Return how far each formula is from an answer, with the order of equal scores that is nearest."""
+        mean = tuple(max(one, 0) for one in mean)
+        counted = self._counted(users, mean)
+
+        def far(predicted: np.ndarray, number: float) -> np.ndarray:
+            gap: np.ndarray = np.abs(number - predicted) / np.maximum(1.0, np.abs(predicted))
+            return np.where(np.isnan(gap), np.inf, gap)
+
+        nearest = np.full(len(at), np.inf)
+        if isinstance(answer, dict):
+            if answer.keys() != {user.name for user in counted}:
+                return nearest
+            nearest = np.zeros(len(at))
+            for user in counted:
+                own = [far(one, answer[user.name]) for one in self._predicted([user], mean, at)]
+                nearest = np.maximum(nearest, np.min(own, axis=0))
+        elif counted and not isinstance(answer, Refusal):
+            for one in self._predicted(counted, mean, at):
+                nearest = np.minimum(nearest, far(one, answer))
+        return nearest
+
+    def _counted(self, users: Sequence[_User], mean: _Choice) -> list[_User]:
+        no_truth, no_list = mean[NO_TRUTH], mean[NO_LIST]
+        return [
+            user
+            for user in users
+            if (user.has_list or no_list == 0)
+            and (user.has_relevant or no_truth in (1, 3) or (no_truth == 2 and user.has_judgements))
+        ]
+
+    def _predicted(self, users: Sequence[_User], mean: _Choice, at: np.ndarray) -> Iterator[np.ndarray]:
+        """Yield what these formulas make of the users, for each order that equal scores may be in."""
+        no_truth, _, over_users, scale = mean
+        for ways in islice(product(*(user.ways for user in users)), _MOST_WAYS):
+            if over_users == 1 and len(users) > 1:
+                parts = [own for own, _ in ways if own]
+                if not parts:
+                    return
+                means = [sum(several) / len(ways) for several in zip(*parts, strict=True)]
+                total = self.formulas.value(*means)[at]
+            else:
+                ones = [no_truth == 3 and not user.has_relevant for user in users]
+                rows = np.array(
+                    [
+                        way[at] if not one else np.ones(len(at))
+                        for one, (_, way) in zip(ones, ways, strict=True)
+                    ]
+                )
+                if scale >= 3:
+                    rows = np.minimum(rows, 1.0) if scale == 3 else np.round(rows, scale - 2)
+                total = _over_users(rows, over_users)
+            yield (total, 100 * total, 1 - total)[scale] if scale < 3 else total
+
+    def at_most(self, several: Sequence[Hypothesis]) -> float:
+        """Return the greatest value of a list that any of these can give (see EXTREMES)."""
+        greatest = 0.0
+        for one in several:
+            reading = tuple(self._option(one, options) for options in READING.values())
+            mean = tuple(self._option(one, options) for options in self._mean.values())
+            mean = (*mean[:SCALE], mean[SCALE] if mean[SCALE] >= 3 else 0)
+            at = next(
+                (
+                    at
+                    for at in self._possible
+                    if all(self._takes(one, option) for option in self.formulas.options[at])
+                    and {o.words for o in self.formulas.options[at]} & {*one.deviations}
+                    == {w for w in one.deviations if w in self._words}
+                ),
+                0,
+            )
+            for probe in extremes(EXTREMES_K, EXTREMES_LENGTH, EXTREMES_GRADE):
+                users = self._read(probe, reading)
+                values = [float(v[0]) for v in self._predicted(users, mean, np.array([at]))]
+                greatest = max(greatest, *values)
+        return greatest
+
+    def _option(self, one: Hypothesis, options: Sequence[Habit]) -> int:
+        """Return which option of a part a hypothesis takes, the first where that is free."""
+        named = [at for at, option in enumerate(options) if option.words and option.words in one.deviations]
+        return next(iter(named + [at for at, option in enumerate(options) if self._takes(one, option)]), 0)
+
+    @staticmethod
+    def _takes(one: Hypothesis, option: Habit) -> bool:
+        if option.words:
+            return option.words in one.deviations
+        return option.decision not in one.values or one.values[option.decision] == option.value
+
+
+def _over_users(rows: np.ndarray, over_users: int) -> np.ndarray:
+    """Bring users together under an option of MEAN["mean"]."""
+    total: np.ndarray = rows.sum(axis=0)
+    if over_users == 2:
+        total = total / np.maximum(np.count_nonzero(rows, axis=0), 1)
+    elif over_users == 4:
+        total = np.median(rows, axis=0)
+    return total / len(rows) if over_users < 2 else total
 
 
 def _classes(
@@ -671,7 +896,7 @@ def _classes(
         if any(
             all(one.values.get(decision, value) == value for decision, value in decisions.items())
             for one in remaining
-            if one.deviation is AS_KNOWN or not known_only or name in one.deviation.known_of
+            if not one.deviations or not known_only or name in one.known_of
         ):
             classes.setdefault(tuple(decisions.items()), []).append(name)
     return tuple(tuple(names) for names in classes.values())
@@ -694,14 +919,15 @@ def _describe(
             fixed[name] = values[0]
         elif len(choices) > 1:
             left[name] = Open(values, _why_open(space, name, remaining, asked))
-    largest = min(
-        max(min(_difference(answer, p) for p in space.predicted(probe, one)) for probe, answer in known)
-        for one in remaining
-    )
+    largest = min(one.difference for one in remaining)
+    metric, formulas = space.request.metric.name, formulas_of(space.request.metric.name)
+    at_most = 0.0
+    if formulas is not None and metric != "dcg":
+        at_most = _Mistakes(space, formulas, known).at_most(remaining[:_MOST_BOUNDED])
     if not precision:
         kind = "double precision" if largest <= _DOUBLE else "single precision"
         precision = f"the largest difference is {largest:.1g} ({kind})"
-    deviations = tuple(dict.fromkeys(filter(None, (str(one.deviation) for one in remaining))))
+    deviations = tuple(dict.fromkeys(filter(None, (one.deviation for one in remaining))))
     presets = _classes(space, remaining, known_only=True)
     named_presets = {name for names in presets for name in names}
     otherwise = _classes(space, remaining, known_only=False) if deviations else ()
@@ -731,6 +957,22 @@ def _describe(
         nearest={} if presets or otherwise else dict(nearest_presets),
         unanswered=_refused(asked),
         example=example,
+        evaluators=tuple(
+            name
+            for name, row in EVALUATORS.items()
+            if metric in row.metrics
+            and any(_is_of(one, row, metric, is_rounded="decimals" in precision) for one in remaining)
+        ),
+        at_most=at_most if at_most > 1 + _TOLERANCE else None,
+    )
+
+
+def _is_of(one: Hypothesis, row: Transcription, metric: str, *, is_rounded: bool) -> bool:
+    """Return whether an evaluator decides and deviates so, as far as is known of it."""
+    decided = row.decisions(metric).items()
+    own = {words for words in row.deviations(metric) if not (is_rounded and "rounded" in words)}
+    return own == {*one.deviations} and all(
+        str(one.values.get(decision, value)) == value for decision, value in decided
     )
 
 
@@ -739,8 +981,7 @@ def _why_open(
 ) -> str:
     if name in _NEVER_SHOWN:
         return _NEVER_SHOWN[name]
-    without = [one.deviation for one in remaining if name not in one.values and one.deviation is not AS_KNOWN]
-    if without and name not in space.choices_under(without[0]):
+    if any(name in one.replaces for one in remaining):
         return "the deviation below takes its place"
     rule = space.request.metric.pooling.combine_if
     if rule is not None and rule[0] == name and all(isinstance(a, dict) for _, a in _answered(asked)):
@@ -753,7 +994,7 @@ def _why_open(
     by_rest: dict[tuple[str, _Key], set[Any]] = {}
     for one in remaining:
         rest = {n: v for n, v in one.values.items() if n != name}
-        by_rest.setdefault((str(one.deviation), _key(rest)), set()).add(one.values.get(name))
+        by_rest.setdefault((one.deviation, _key(rest)), set()).add(one.values.get(name))
     if len({frozenset(values) for values in by_rest.values()}) == 1:
         return "equal on every probe"
     partners = []
@@ -762,20 +1003,25 @@ def _why_open(
         mine, theirs = {value for value, _ in pairs}, {value for _, value in pairs}
         if other != name and len(pairs) < len(mine) * len(theirs):
             partners.append(other)
-    if len({str(one.deviation) for one in remaining}) > 1:
+    if len({one.deviation for one in remaining}) > 1:
         partners.append("the deviation")
     return f"which of them it is depends on {', '.join(partners) or 'the other open decisions'}"
 
 
 def _contradict(
-    space: _Space, asked: Sequence[tuple[Probe, Answer]], within: float, *, constant: bool
+    space: _Space,
+    asked: Sequence[tuple[Probe, Answer]],
+    within: float,
+    others: tuple[str, ...],
+    *,
+    constant: bool,
 ) -> Identification:
     """Find where the answers fit nothing that is known."""
     known = _answered(asked)
-    search = _Search(space, known, within)
-    _, before, number = search.fitting(AS_KNOWN)
+    search = _Search(space, known)
+    _, before, number = search.fitting(within)
     smallest_first = sorted(known, key=lambda one: one[0].size)
-    alone = next((one for one in smallest_first if not search.fit(*one, AS_KNOWN, [{}])), None)
+    alone = next((one for one in smallest_first if not search.fit(*one, within, [{}])), None)
     probe, answer = alone or known[number]
     candidates = {str(Conventions()): space.of_preset(Conventions())}
     candidates |= {name: space.of_preset(row.conventions) for name, row in PRESETS.items()}
@@ -786,8 +1032,8 @@ def _contradict(
     rows = []
     for words, decisions in candidates.items():
         full = Hypothesis({name: decisions.get(name, values[0]) for name, values in space.choices.items()})
-        fits = sum(_difference(given, space.predicted(one, full)[0]) <= within for one, given in known)
-        here = space.predicted(probe, full)[0]
+        fits = sum(_difference(given, space.predicted(one, full)) <= within for one, given in known)
+        here = space.predicted(probe, full)
         value = here.error or (here.users if isinstance(answer, dict) else here.value)
         rows.append((-fits, _difference(answer, here), words, value))
     by_value: dict[str, tuple[list[str], Any, int]] = {}
@@ -808,12 +1054,7 @@ def _contradict(
         precision=precision,
         unanswered=_refused(asked),
         contradiction=Contradiction(probe, answer, alone is not None, nearest),
-        other_metrics=tuple(
-            other.name
-            for other in METRICS.values()
-            if not constant and other is not space.request.metric and not {*other.needs} - {"lists"}
-            if _Search(_space_of(Request(other, None)), known, within).remaining([AS_KNOWN])
-        ),
+        other_metrics=others,
     )
 
 

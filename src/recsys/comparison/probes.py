@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from recsys.records.arrays import cached_property
 
-VERSION = 2
+VERSION = 3
 """Changes whenever a question does; answers to another version are refused."""
 
 Rows = list[list[Any]]
@@ -103,6 +104,7 @@ _WRITTEN = (
     ("few relevant", "3", "u: a b c d e", "u: b1 e1", "fewer relevant items than k, one of them below k", ""),
     ("short list", "5", "u: a b", "u: b1 x2 y3", "a list that ends before k", ""),
     ("judged", "5", "u: a b c d e f", "u: a0 c1 d0 f2", "items judged not relevant", ""),
+    ("one of three", "3", "u: c a b d", "u: x1 a1 y1", "one of three relevant items, not the first", ""),
     ("perfect", "3", "u: a b c", "u: a1 b1", "nothing better is possible", ""),
     ("three users", "2", "u: a b c, v: a b c, w: c a", "u: a1 b2 c1, v: x1 y1, w: c3 d1 e1 f1 g2",
      "users with all, none and some of their items", ""),
@@ -114,12 +116,38 @@ _WRITTEN = (
     ("tied, two", "3", "u: e cadb f", "u: a2 b1 x1", "two relevant items among equal scores", "ties"),
     ("repeated hit", "4", "u: b a c a d", "u: a2 w1 x1 y1 z1", "a relevant item listed twice", "duplicates"),
     ("repeated miss", "4", "u: b a b c d", "u: a1 d1 x2", "another item is listed twice", "duplicates"),
+    ("repeated, one of three", "4", "u: c a b a d", "u: x1 a1 y1",
+     "a relevant item listed twice, and fewer relevant ones than places", "duplicates"),
     ("no truth", "3", "u: a b c, v: a b", "u: b1 x2, v:", "a user without judgements", "no_truth"),
     ("nothing relevant", "3", "u: a b c, v: a b", "u: b1 x2, v: a0",
      "a user with judgements, none of them relevant", "no_truth"),
     ("no list", "3", "u: a b c", "u: b1 x2, v: a1", "a user without a list", "no_list"),
 )  # fmt: skip
 PROBES = tuple(map(Probe.written, _WRITTEN))
+
+
+EXTREMES_K, EXTREMES_LENGTH, EXTREMES_GRADE = 10, 20, 3.0
+
+
+@lru_cache(maxsize=4)
+def extremes(k: int, length: int, grade: float) -> tuple[Probe, ...]:
+    """Return questions about one user that reach the greatest value of a formula, whichever it is.
+
+    A sum over places is greatest where each of them holds a hit, and what it is divided by is smallest where
+    few items are relevant: one item all over the list, or n items and nothing else, for every n. Grades are
+    all 1, all the highest, or in the truth's order the opposite of the list's.
+    """
+    found = []
+    for n in sorted({1, 2, 3, 4, k - 1, k, k + 1, length} & {*range(1, length + 1)}):
+        items = [f"d{at:03}" for at in range(n)]
+        for grades in ([1.0] * n, [grade] * n, [1.0] * (n - 1) + [grade]):
+            truth = dict(zip(items, grades, strict=True))
+            best = sorted(items, key=lambda item: -truth[item])
+            fill = [f"z{at:03}" for at in range(length - n)]
+            for listed in (best, best + fill, best[:1] * length, best[:1] * k):
+                run = [[item, float(length - at)] for at, item in enumerate(listed)]
+                found.append(Probe("extreme", k, {"u": run}, {"u": truth}))
+    return tuple(found)
 
 
 def probes_for(reads: Iterable[str]) -> tuple[Probe, ...]:

@@ -1,0 +1,408 @@
+"""Evaluators outside the field, written anew from what their sources decide, are told by their answers."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from math import log, log2
+
+import pytest
+
+import recsys
+from recsys.comparison import identify
+from recsys.comparison.deviations import MEAN, READING, formulas_of
+from recsys.comparison.transcriptions import EVALUATORS
+from recsys.conventions.decisions import DECISIONS
+
+# One list at a time, as (items of the first k, {item: grade}, k, all rows): the tools of what follows.
+
+
+def relevant(truth: dict) -> dict:
+    return {item: grade for item, grade in truth.items() if grade > 0}
+
+
+def dcg(gains: list) -> float:
+    return sum(gain / log2(place + 1) for place, gain in enumerate(gains, start=1))
+
+
+def over(a: float, b: float) -> float:
+    return a / b if b else 0.0
+
+
+def mean(value: Callable, *, over_users: Callable = statistics.fmean, empty: object = 0.0) -> Callable:
+    """The mean over all users of the truth; `empty` is what a user without relevant items has."""
+
+    def evaluator(run: dict, truth: dict, k: int) -> float:
+        values = []
+        for user, grades in truth.items():
+            rows = sorted(run.get(user, []), key=lambda row: -row[1])
+            if not relevant(grades) and empty != "own":
+                values.append(empty)
+            else:
+                values.append(value([item for item, _ in rows[:k]], grades, k, rows))
+        counted = [value for value in values if value is not None]
+        return over_users(counted)
+
+    return evaluator
+
+
+def strict(value: Callable) -> Callable:
+    """One that raises an error for an empty list or truth."""
+
+    def checked(items: list, truth: dict, k: int, rows: list) -> float:
+        if not items or not relevant(truth):
+            raise ValueError("ids must be provided")
+        return value(items, truth, k, rows)
+
+    return mean(checked, empty="own")
+
+
+def listed(value: Callable, empty: object = 0.0) -> Callable:
+    """One of a table of rows with a label and a score: an item without a row does not exist."""
+
+    def evaluator(run: dict, truth: dict, k: int) -> float:
+        values = []
+        for user, rows in run.items():
+            best = sorted(rows, key=lambda row: -row[1])
+            if len({item for item, _ in best}) < len(best):
+                raise ValueError("an item has one row")
+            labels = [truth[user].get(item, 0) for item, _ in best]
+            values.append(value(labels, k, best) if any(labels) else empty)
+        return statistics.fmean(values)
+
+    return evaluator
+
+
+def matrix(value: Callable, empty: object = 0.0) -> Callable:
+    """One of a matrix of all items: it cannot be asked about short lists and repeats."""
+
+    def checked(items: list, truth: dict, k: int, rows: list) -> float:
+        if len(items) < k or len({item for item, _ in rows}) < len(rows):
+            raise ValueError("every item has one score")
+        return value(items, truth, k, rows)
+
+    return mean(checked, empty=empty)
+
+
+def places(items: list, truth: dict) -> list[int]:
+    return [place for place, item in enumerate(items, start=1) if truth.get(item, 0) > 0]
+
+
+def firsts(items: list, truth: dict) -> list[int]:
+    return [place for place in places(items, truth) if items[place - 1] not in items[: place - 1]]
+
+
+def precisions(found: list[int]) -> float:
+    return sum(number / place for number, place in enumerate(found, start=1))
+
+
+def reciprocal(items, truth, _k, _rows):
+    return 1 / places(items, truth)[0] if places(items, truth) else 0.0
+
+
+def hit(items, truth, _k, _rows):
+    return float(bool(places(items, truth)))
+
+
+def recall_of_set(items, truth, _k, _rows):
+    return over(len(firsts(items, truth)), len(relevant(truth)))
+
+
+def recall_of_list(items, truth, _k, _rows):
+    return len(places(items, truth)) / len(relevant(truth))
+
+
+def precision_of_list(items, truth, _k, _rows):
+    return over(len(places(items, truth)), len(items))
+
+
+def precision_of_set(items, truth, _k, _rows):
+    return over(len(firsts(items, truth)), len(set(items)))
+
+
+def set_over_list(items, truth, _k, _rows):
+    return over(len(firsts(items, truth)), len(items))
+
+
+def capped_recall(items, truth, k, _rows):
+    return len(firsts(items, truth)) / min(k, len(relevant(truth)))
+
+
+def precision_at_k(items, truth, k, _rows):
+    return len(places(items, truth)) / k
+
+
+def ap(divisor: Callable, found: Callable = places) -> Callable:
+    return lambda items, truth, k, _rows: over(
+        precisions(found(items, truth)), divisor(len(relevant(truth)), k, len(found(items, truth)))
+    )
+
+
+def ndcg(ideal: Callable, gain: Callable = float, found: Callable = places) -> Callable:
+    def of_user(items, truth, k, rows):
+        gains = [gain(truth[i]) if p in found(items, truth) else 0 for p, i in enumerate(items, start=1)]
+        best = [gain(grade) for grade in relevant(truth).values()]
+        return over(dcg(gains), dcg(ideal(best, k, len(items))))
+
+    return of_user
+
+
+def binary(_grade: float) -> float:
+    return 1.0
+
+
+def exp2(grade: float) -> float:
+    return 2**grade - 1
+
+
+def reachable(best, k, _n):
+    return sorted(best, reverse=True)[:k]
+
+
+def everything(best, _k, _n):
+    return sorted(best, reverse=True)
+
+
+def of_list(best, _k, n):
+    return sorted(best, reverse=True)[:n]
+
+
+def average_at_each_hit(items, truth, _k, _rows):
+    good = set(relevant(truth))
+    found = [len(good & set(items[:p])) / p for p in places(items, truth)]
+    return sum(found) / len(good)
+
+
+def with_expanded_truth(items, truth, _k, _rows):
+    n = len(relevant(truth)) + len(places(items, truth)) - len(firsts(items, truth))
+    gains = [float(truth.get(item, 0) > 0) for item in items]
+    return over(dcg(gains), dcg([1] * min(n, len(items))))
+
+
+def zeros_too(value: Callable) -> Callable:
+    """Items of grade 0 are golden as well; a user without golden items has no value."""
+
+    def of_user(items, truth, k, rows):
+        return value(items, dict.fromkeys(truth, 1), k, rows) if truth else None
+
+    return mean(of_user, empty="own")
+
+
+def trulens_ndcg(items, truth, k, rows):
+    return ndcg(reachable)(items, truth, k, rows) if truth else None
+
+
+def rounded(value: Callable) -> Callable:
+    return lambda *asked: round(value(*asked), 2)
+
+
+def ndcg_of_rows(gain: Callable, *, curve: bool = False, cut: bool = True) -> Callable:
+    def of_rows(labels, k, _rows):
+        gains = [gain(label) for label in labels]
+        n = k if cut else len(gains)
+        value = dcg(gains[:n]) / dcg(sorted(gains, reverse=True)[:n])
+        return 1 - value if curve else value
+
+    return of_rows
+
+
+def recall_over_sessions(run, truth, k):
+    found = total = 0
+    for user, rows in run.items():
+        if len({item for item, _ in rows}) < len(rows):
+            raise ValueError("an item has one row")
+        for item, score in rows:
+            good = truth[user].get(item, 0) > 0
+            total += good
+            found += good and sum(other > score for _, other in rows) < k
+    return found / total
+
+
+def ap_of_rows(divisor: Callable) -> Callable:
+    def of_rows(labels, k, _rows):
+        hits = [place for place, label in enumerate(labels, start=1) if label]
+        return precisions([p for p in hits if p <= k]) / divisor(len(hits), k, len(labels))
+
+    return of_rows
+
+
+def average_over_ties(labels, k, rows):
+    total, at = 0.0, 0
+    while at < len(rows):
+        tied = [n for n in range(at, len(rows)) if rows[n][1] == rows[at][1]]
+        weight = sum(1 / log2(n + 2) for n in tied if n < k)
+        total += sum(labels[n] for n in tied) / len(tied) * weight
+        at += len(tied)
+    return total / dcg(sorted(labels, reverse=True)[:k])
+
+
+def target(value: Callable, *, full: bool = False) -> Callable:
+    """One relevant item for each user: the first one of the truth."""
+
+    def of_user(items, truth, k, rows):
+        if full and len(items) < k:
+            return 0.0
+        return value(items, dict.fromkeys([*relevant(truth)][:1], 1), k, rows)
+
+    return mean(of_user)
+
+
+def one_place(items, truth, _k, _rows):
+    found = places(items, truth)
+    return 1 / log(found[0] + 1) * log(2) if found else 0.0
+
+
+def mean_of_each(items, truth, _k, _rows):
+    return sum(1 / p for p in firsts(items, truth)) / len(relevant(truth))
+
+
+def in_order(best, k, _n):
+    return best[:k]
+
+
+WRITTEN: dict[str, dict[str, Callable]] = {
+    "LlamaIndex": {
+        "hit": strict(hit),
+        "mrr": strict(reciprocal),
+        "precision": strict(precision_of_set),
+        "recall": strict(recall_of_set),
+        "map": strict(average_at_each_hit),
+        "ndcg": strict(ndcg(lambda _best, _k, n: [1] * n, binary)),
+    },
+    "Haystack": {
+        "recall": mean(recall_of_set),
+        "mrr": mean(reciprocal),
+        "map": mean(ap(lambda n, _k, _h: n, firsts)),
+        "ndcg": mean(ndcg(everything, found=firsts)),
+    },
+    "Haystack before 3.2": {"map": mean(ap(lambda _n, _k, h: h)), "ndcg": mean(ndcg(everything))},
+    "MLflow": {
+        "precision": mean(precision_of_list),
+        "recall": mean(recall_of_set),
+        "ndcg": mean(with_expanded_truth),
+    },
+    "TruLens": {
+        "ndcg": mean(trulens_ndcg, empty="own"),
+        "precision": zeros_too(precision_of_list),
+        "recall": zeros_too(recall_of_list),
+        "hit": zeros_too(hit),
+    },
+    "ragas": {
+        "precision": mean(
+            lambda items, *rest: precision_of_set(items, *rest) if items else None, empty="own"
+        ),
+        "recall": mean(recall_of_set, empty=None),
+        "map": mean(ap(lambda _n, _k, h: h + 1e-10)),
+    },
+    "ignite": {"hit": matrix(hit, None), "ndcg": matrix(ndcg(reachable, exp2), None)},
+    "metrax": {
+        "precision": matrix(precision_at_k),
+        "recall": matrix(recall_of_set),
+        "map": matrix(ap(lambda n, _k, _h: n)),
+        "mrr": matrix(reciprocal),
+        "ndcg": matrix(lambda *asked: min(ndcg(reachable, exp2)(*asked), 1.0)),
+    },
+    "keras-rs": {
+        "precision": listed(lambda labels, k, _rows: sum(map(bool, labels[:k])) / len(labels[:k])),
+        "recall": listed(lambda labels, k, _rows: sum(map(bool, labels[:k])) / sum(map(bool, labels))),
+        "map": listed(ap_of_rows(lambda hits, _k, _n: hits)),
+        "mrr": listed(lambda labels, k, _rows: max(bool(g) / p for p, g in enumerate(labels[:k], 1))),
+        "ndcg": listed(ndcg_of_rows(exp2)),
+    },
+    "torchrec": {
+        "ndcg": listed(ndcg_of_rows(float, curve=True, cut=False), 1.0),
+        "recall": recall_over_sessions,
+    },
+    "OpenSearch": {
+        "precision": mean(rounded(precision_of_list)),
+        "recall": mean(rounded(recall_of_list)),
+        "map": mean(rounded(ap(lambda n, _k, _h: n))),
+        "mrr": mean(rounded(reciprocal)),
+        "ndcg": mean(rounded(ndcg(reachable, exp2))),
+    },
+    "Spark RankingMetrics": {
+        "precision": mean(precision_at_k),
+        "recall": mean(recall_of_list),
+        "map": mean(ap(lambda n, k, _h: min(n, k))),
+        "ndcg": mean(ndcg(reachable, binary)),
+    },
+    "Spark RankingMetrics with relevance": {"ndcg": mean(ndcg(in_order, exp2))},
+    "XGBoost": {
+        "precision": listed(lambda labels, k, _rows: sum(labels[:k]) / len(labels[:k])),
+        "map": listed(ap_of_rows(lambda hits, k, _n: min(hits, k)), 1.0),
+        "ndcg": listed(ndcg_of_rows(exp2), 1.0),
+    },
+    "LightGBM": {
+        "map": listed(ap_of_rows(min), 1.0),
+        "ndcg": listed(ndcg_of_rows(exp2), 1.0),
+    },
+    "scikit-learn": {"ndcg": listed(average_over_ties)},
+    "GRID": {
+        "recall": matrix(capped_recall),
+        "ndcg": matrix(ndcg(reachable, binary)),
+    },
+    "MIMIGenRec": {"hit": target(hit, full=True), "ndcg": target(one_place, full=True)},
+    "MiniOneRec": {"hit": target(hit), "ndcg": target(one_place)},
+    "OneRec-Think": {"hit": target(hit, full=True), "ndcg": target(ndcg(reachable))},
+    "AutoRAG": {
+        "precision": mean(set_over_list, empty=None),
+        "recall": mean(recall_of_set, empty=None),
+        "ndcg": mean(ndcg(of_list, binary), empty=None),
+        "mrr": mean(mean_of_each, empty=None),
+        "map": mean(ap(lambda _n, _k, h: h), empty=None),
+    },
+    "BEIR": {
+        "mrr": mean(reciprocal),
+        "hit": mean(hit),
+        "recall": mean(capped_recall, empty=None),
+    },
+}  # fmt: skip
+ASKED = [(name, metric) for name, metrics in WRITTEN.items() for metric in metrics]
+
+
+def is_told(found: recsys.Identification, name: str, metric: str) -> bool:
+    """Exactly or by its mistakes: what is found agrees with all that is known of it."""
+    row = EVALUATORS[name]
+    decided = row.decisions(metric).items()
+    agrees = all(str(found.fixed.get(decision, value)) == value for decision, value in decided)
+    deviations = [
+        w for w in row.deviations(metric) if "decimals" not in f"{found.precision}" or "rounded" not in w
+    ]
+    return (
+        bool(found)
+        and agrees
+        and "; ".join(sorted(deviations))
+        in {"; ".join(sorted(words.split("; "))) for words in found.deviations or ("",)}
+    )
+
+
+def test_every_row_is_written_and_every_word_is_that_of_an_option():
+    assert {name: {*metrics} for name, metrics in WRITTEN.items()} == {
+        name: {*row.metrics} for name, row in EVALUATORS.items()
+    }
+    for row in EVALUATORS.values():
+        for metric in row.metrics:
+            options = [*(o for part in (*READING.values(), *MEAN.values()) for o in part)]
+            options += [o for several in formulas_of(metric).options for o in several]
+            assert {*row.deviations(metric)} <= {option.words for option in options}
+            for decision, value in row.decisions(metric).items():
+                assert value in DECISIONS[decision]
+
+
+@pytest.mark.parametrize(("name", "metric"), ASKED)
+def test_an_evaluator_is_named(name, metric):
+    found = recsys.identify(WRITTEN[name][metric], metric)
+    assert name in found.evaluators, found
+    assert is_told(found, name, metric), found
+
+
+def test_an_evaluator_that_no_row_holds_is_told_by_what_it_does(monkeypatch):
+    """Each is held out of the table."""
+    told = 0
+    for name, metric in ASKED:
+        others = {one: row for one, row in EVALUATORS.items() if one != name}
+        monkeypatch.setattr(identify, "EVALUATORS", others)
+        found = recsys.identify(WRITTEN[name][metric], metric)
+        assert name not in found.evaluators
+        told += is_told(found, name, metric)
+    assert told >= 0.9 * len(ASKED)
