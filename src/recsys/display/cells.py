@@ -50,6 +50,7 @@ def is_numeric(values: Sequence[Any]) -> bool:
     return all(isinstance(v, int | float | np.number) for v in numbers) and bool(numbers or not values)
 
 
-def verdict_colours(verdict: object) -> Colours:
-    """Return the colours of a verdict; another cell of its column is neither good nor bad."""
-    return _COLOURS[getattr(verdict, "tone", "neither")]
+def verdict_colours(column: str, cell: object) -> Colours | None:
+    """Return the colours of a verdict, or of another cell in a column of verdicts; None of any other cell."""
+    tone = getattr(cell, "tone", "neither" if column in VERDICTS else None)
+    return None if tone is None else _COLOURS[tone]

@@ -79,9 +79,9 @@ def _html_cell(tag: str, column: str, value: Any, right: set[str]) -> str:
     style = f"text-align:{'right' if column in right else 'left'};padding:.15em .8em;border:0;background:none"
     if tag == "th":
         style += ";border-bottom:1px solid rgba(128,128,128,.6)"
-    elif column == "verdict" or hasattr(value, "tone"):
+    elif (colours := verdict_colours(column, value)) is not None:
         word = html.escape(getattr(value, "word", str(value)))
-        cell = f'<b style="color:{verdict_colours(value).page}">{word}</b>{cell[len(word) :]}'
+        cell = f'<b style="color:{colours.page}">{word}</b>{cell[len(word) :]}'
     elif column == "95% interval":
         style += ";white-space:nowrap;opacity:.75"
     return f'<{tag} style="{style}">{cell}</{tag}>'

@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from itertools import zip_longest
 from typing import NamedTuple
 
-from recsys.display.cells import VERDICTS, Columns, format_cell, is_numeric, printable, verdict_colours
+from recsys.display.cells import Colours, Columns, format_cell, is_numeric, printable, verdict_colours
 from recsys.errors import worded
 
 # Where a cell may break its line: at blanks, after a slash, bar or underscore; an interval, a p-value and an
@@ -112,10 +112,8 @@ def text_table(columns: Columns, *, sections: Sequence[str] | None = None) -> st
             padded = []
             for name, part in zip(names, line, strict=True):
                 fill = " " * (widths[name] - _width(part))
-                shown = part
-                cell = None if number is None else columns[name][number]
-                if number is not None and (name in VERDICTS or hasattr(cell, "tone")):
-                    shown = _coloured(part, cell)
+                colours = None if number is None else verdict_colours(name, columns[name][number])
+                shown = _coloured(part, colours)
                 padded.append(fill + shown if name in right else shown + fill)
             yield "  ".join(padded).rstrip()
 
@@ -212,11 +210,11 @@ def _break_line(line: str, width: int, pieces: re.Pattern[str] = _PIECE, *, inde
     return [*lines, current]
 
 
-def _coloured(part: str, verdict: object) -> str:
+def _coloured(part: str, colours: Colours | None) -> str:
     """Return a line of a verdict in the colour of the verdict, on a screen that has colours."""
-    if not part or not _SCREEN.get().colour:
+    if not part or colours is None or not _SCREEN.get().colour:
         return part
-    return f"\x1b[{verdict_colours(verdict).terminal}m{part}\x1b[0m"
+    return f"\x1b[{colours.terminal}m{part}\x1b[0m"
 
 
 def _width(cell: str) -> int:
