@@ -37,7 +37,7 @@ WORDS = {
 CEILINGS = {
     "is no": 4,
     "is none": 0,
-    "told": 1,
+    "told": 0,
     "said": 0,
     "settle": 0,
     "in words": 0,

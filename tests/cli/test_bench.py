@@ -189,6 +189,11 @@ def test_weights_of_kinds_are_grades():
     assert plan.ratings.relevant_from == 1.0
     assert "cart, purchase count as relevant; view: only learnt from." in plan.ratings.why
     assert make_plan(data, relevant={"event": ["cart", "purchase"]}).ratings == plan.ratings
+    unnamed = data.assign(event=data["event"].where(data["event"] != "view"))
+    assert "cart, purchase count as relevant; (none): only learnt from." in (
+        make_plan(unnamed, relevant={"event": {"cart": 1, "purchase": 3}}).ratings.why
+    )
+    assert make_plan(unnamed, relevant={"event": None}).ratings.why.startswith("'event': (none) counts")
     strict = make_plan(data, relevant={"event": {"cart": 1, "purchase": 3}}, relevant_from=3)
     assert strict.ratings.why.startswith("'event': purchase counts as relevant; cart, view")
 

@@ -20,13 +20,6 @@ ALTERNATIVES = ["two-sided", "greater", "less"]
 EXACT = {"rtol": 1e-10, "atol": 1e-14}
 
 
-@pytest.fixture
-def sides() -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(3)
-    a = rng.normal(size=40)
-    return a + 0.3, 0.6 * a + rng.normal(size=40)
-
-
 @pytest.mark.parametrize("alternative", ALTERNATIVES)
 def test_wilcoxon_exact_is_scipys_without_ties(sides, alternative) -> None:
     ours = wilcoxon(pair(*sides), alternative=alternative)

@@ -302,10 +302,10 @@ def weigh_events(
         raise ColumnError(
             f"there is no column {name!r}.", table="data", hint=f"Columns are {', '.join(frame.columns)}."
         )
-    kinds = np.array([str(kind) for kind in column_array(frame[name]).tolist()], dtype=object)
+    kinds = np.array([_name_of_kind(kind) for kind in column_array(frame[name]).tolist()], dtype=object)
     if not isinstance(asked, Mapping):
         asked = dict.fromkeys(asked if isinstance(asked, list | tuple | set) else [asked], 1.0)
-    weights = {str(kind): weight for kind, weight in asked.items()}
+    weights = {_name_of_kind(kind): weight for kind, weight in asked.items()}
     known = sorted(set(kinds.tolist()))
     for kind, weight in weights.items():
         check_choice(f"kind of {name}", kind, known)
@@ -328,6 +328,12 @@ def weigh_events(
     table = FrameTable(frame, find_columns(list(frame.columns), tuple(_ROLES), cast("Any", named), "data"))
     first = first_of_pairs(table, values)
     return Weighed(as_frame(table.take(first)), named, ratings, int((~first).sum()))
+
+
+def _name_of_kind(kind: Any) -> str:
+    """Return the name of a kind of events; those without one are named, too."""
+    is_missing = kind is None or (not isinstance(kind, str) and str(kind) in ("nan", "NaT", "<NA>"))
+    return "(none)" if is_missing or kind == "" else str(kind)
 
 
 def plan_of_folder(

@@ -278,7 +278,6 @@ request_options = (
     keyword("k", "Cut-off for metrics that name none; repeatable.", name="cuts", multiple=True, type=int),
 )
 metric_options = (*request_options, preset_option, changes_option)
-memory_options = (keyword("memory"), keyword("per_user", name="per_user_to"), keyword("checkpoint"))
 
 
 def page_option(name: str, text: str, section: str = OUTPUT) -> Option:

@@ -21,7 +21,7 @@ from recsys.records.arrays import MAX_IDS, Array, Bool, Codes, Ids, cached_prope
 _RANGE_SPARSITY = 4  # whole numbers below this many times the rows stand for themselves
 _SMALL = 1 << 14  # values; importing Arrow does not pay for fewer
 _LARGE = 1 << 17  # values; sorting more takes longer than importing Arrow
-_FLOAT_INT_LIMIT = 2.0**53  # floats from here on are not exact integers
+FLOAT_INT_LIMIT = 2.0**53  # floats from here on are not exact integers
 _ID_BITS = {"float16": 11, "bfloat16": 8, "float32": 24}  # whole numbers of fewer bits are exact
 IdKind = Literal["str", "int", "auto"]
 ID_KINDS = get_args(IdKind)
@@ -197,7 +197,7 @@ def convert_ids(
         )
     values = [int(text.partition(".")[0]) for text in texts]
     floats = [at for at, text in enumerate(texts) if "." in text]
-    if any(abs(values[at]) >= _FLOAT_INT_LIMIT for at in floats):
+    if any(abs(values[at]) >= FLOAT_INT_LIMIT for at in floats):
         raise IdTypeError(f"{what}: one that is written as a float is 2^53 or more.", hint=_AS_TEXT_HINT)
     if floats:
         warn(FloatIdWarning, f"{what}: {texts[floats[0]]!r} and others were read as whole numbers.")
@@ -487,7 +487,7 @@ def _floats_to_ints(values: Array, table: str, column: str) -> Array:
         refuse_missing(int(np.argmax(not_finite)), table, column)
     refuse_inexact_floats(values, table=table, column=column)
     values = values.astype(np.float64) if values.dtype.itemsize < 8 else values
-    not_whole: Bool = (values != np.floor(values)) | (np.abs(values) >= _FLOAT_INT_LIMIT)
+    not_whole: Bool = (values != np.floor(values)) | (np.abs(values) >= FLOAT_INT_LIMIT)
     if not_whole.any():
         row = int(np.argmax(not_whole))
         raise IdTypeError(

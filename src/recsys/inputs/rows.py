@@ -14,14 +14,13 @@ import numpy as np
 
 from recsys import kernels
 from recsys.errors import DuplicateError, InputError, Phrase
-from recsys.inputs.ids import object_array
+from recsys.inputs.ids import FLOAT_INT_LIMIT, object_array
 from recsys.records.arrays import Array, Codes, Float, Ids, Int, Interactions, Lists, cached_property
 from recsys.records.read_facts import NOTHING_READ, ReadFacts
 
 _SMALL = 1 << 15  # rows; a plain sort is fast enough for them
 # SciPy sorts more rows faster than NumPy does, but importing it takes longer than sorting fewer.
 _MANY_ROWS, _MANY_PAIRS = 1 << 20, 1 << 18
-_FLOAT_INT_LIMIT = 2.0**53  # floats from here on are not exact integers
 _NO_NEGATIVES = "Grades start at 0 (judged, not relevant); shift them, or drop such rows."
 _AS_UNJUDGED = Phrase(" {negative_grades='unjudged'} reads them as trec_eval does.")
 WHOLE_NUMBER = re.compile(r"\s*[+-]?[0-9]+\s*")
@@ -309,7 +308,7 @@ def _items_by_rank(rows: Rows, rank: Array) -> tuple[Codes, Int | None, ReadFact
         return rows.item, None, rows.facts
     if not integer_ranks:
         rank = finite_numbers(rank, rows, "rank")
-        not_whole = (rank != np.floor(rank)) | (rank >= _FLOAT_INT_LIMIT)
+        not_whole = (rank != np.floor(rank)) | (rank >= FLOAT_INT_LIMIT)
         if not_whole.any():
             raise _rank_error(rows, rank, int(np.argmax(not_whole)))
     place = rank.astype(np.int64)

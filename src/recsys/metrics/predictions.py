@@ -24,7 +24,6 @@ from recsys.metrics.traits import Between, quotient, records_of
 from recsys.records.arrays import Array, Bool, Context, Float, Hits, Int, cached_property, runs
 
 Body = Callable[..., Float]
-_POOLED = "it is computed over all rows at once and has no value per user; ask for user_{}"
 _HERLOCKER = "Herlocker et al., Evaluating collaborative filtering recommender systems (2004)"
 _DRAPER = "Draper & Smith, Applied regression analysis (1998)"
 # The smallest distance from 0 and 1 a probability is allowed, as in scikit-learn's log_loss.

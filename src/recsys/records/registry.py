@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -84,9 +83,9 @@ def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
     Its names are those that it imports for type checkers, below `if TYPE_CHECKING:`, `NAME as NAME`.
     """
     spec: Any = sys.modules[package].__spec__
-    source = spec.loader.get_data(spec.origin).decode()
-    rows = re.findall(r"^    from (\S+) import (?:\(\s+)?(\w+) as ", source, re.MULTILINE)
-    homes = {name: home for home, name in rows}
+    words = spec.loader.get_data(spec.origin).decode().replace("(", " ").split()
+    fives = zip(*(words[at:] for at in range(5)), strict=False)
+    homes = {name: home for of, home, what, name, as_ in fives if (of, what, as_) == ("from", "import", "as")}
 
     def __getattr__(name: str) -> Any:  # noqa: N807 - it becomes the package's own
         if name not in homes:

@@ -134,7 +134,7 @@ class Aggregate:
             noun=noun,
         )
 
-    def estimate_from(self, sums: Sums, confidence: float, noun: str = "user") -> Estimate:
+    def estimate_from(self, sums: Sums, confidence: float) -> Estimate:
         """The same from the histogram of the values.
 
         Raises:
@@ -148,7 +148,7 @@ class Aggregate:
             lambda values: Sample.of(values, counts=cases.shares),
             equal_cases=True,
             confidence=confidence,
-            noun=noun,
+            noun="user",
         )
 
     def _estimate(

@@ -39,6 +39,7 @@ from recsys.stats.samples import FEW, Sample
 from recsys.stats.sign_flips import SignFlips
 
 CORRECTIONS = ("none", "bonferroni", "holm", "hochberg", "bh", "by")
+_CONFIDENCE = 0.95  # of intervals that hold together
 
 
 def adjust(p_values: npt.ArrayLike, method: str = "holm") -> Float:
@@ -107,10 +108,8 @@ def adjust_best(p_values: Float, metrics: Sequence[str]) -> Float:
     return np.minimum(adjusted, np.nanmax(p_values)) if len(left) == 1 else adjusted
 
 
-def flips_together(
-    differences: Sequence[Differences], *, confidence: float = 0.95
-) -> tuple[list[float], float]:
-    """P-values of sign flips, and the confidence of each interval, that hold for several differences at once.
+def flips_together(differences: Sequence[Differences]) -> tuple[list[float], float]:
+    """P-values of sign flips, and the confidence of each interval, that hold for several at once (95%).
 
     Such as of one pair of models in every group of users. P-values are adjusted by Holm, intervals of sign
     flips hold together by Bonferroni.
@@ -120,10 +119,10 @@ def flips_together(
     ([1.0, 0.0078125], 0.975)
     """
     p_values = adjust([SignFlips.of(one.sample).p_value() for one in differences], "holm")
-    return p_values.tolist(), 1.0 - (1.0 - confidence) / max(len(p_values), 1)
+    return p_values.tolist(), 1.0 - (1.0 - _CONFIDENCE) / max(len(p_values), 1)
 
 
-def pairwise_confidence(n_means: int, confidence: float = 0.95) -> float:
+def pairwise_confidence(n_means: int) -> float:
     """The confidence of each difference of two of so many independent means that all hold together (Tukey).
 
     >>> round(pairwise_confidence(2), 9), round(pairwise_confidence(8), 4)
@@ -132,7 +131,7 @@ def pairwise_confidence(n_means: int, confidence: float = 0.95) -> float:
     from scipy.special import ndtr
     from scipy.stats import studentized_range
 
-    widest = float(studentized_range.isf(1.0 - confidence, n_means, np.inf))
+    widest = float(studentized_range.isf(1.0 - _CONFIDENCE, n_means, np.inf))
     return 1.0 - 2.0 * float(ndtr(-widest / math.sqrt(2.0)))
 
 

@@ -30,16 +30,17 @@ def check_alternative(alternative: str) -> None:
 
 def check_confidence(confidence: float) -> None:
     """Refuse a confidence that is not between 0 and 1 (95 instead of 0.95)."""
-    if not (is_number(confidence) and 0.0 < confidence < 1.0):
-        raise InputError(f"confidence must lie between 0 and 1, got {confidence!r}.", hint="Try 0.95.")
+    _check_share("confidence", confidence, 0.95)
 
 
 def check_alpha(alpha: float) -> None:
     """Refuse an error rate that is not between 0 and 1."""
-    if not (is_number(alpha) and 0.0 < alpha < 1.0):
-        raise InputError(
-            f"alpha, the level of significance, must lie between 0 and 1, got {alpha!r}.", hint="Try 0.05."
-        )
+    _check_share("alpha, the level of significance,", alpha, 0.05)
+
+
+def _check_share(what: str, value: float, example: float) -> None:
+    if not (is_number(value) and 0.0 < value < 1.0):
+        raise InputError(f"{what} must be between 0 and 1, got {value!r}.", hint=f"Try {example}.")
 
 
 @dataclass(frozen=True)
