@@ -66,7 +66,7 @@ class Showcase(Reported):
         world = self.world
         truth, train = world.test[["user_id", "item_id"]], world.train[["user_id", "item_id"]]
         best = max(self.evaluations, key=lambda name: self.evaluations[name]["ndcg@10"])
-        # As in the evaluations, a rating is no grade: every event of the test is relevant.
+        # As in the evaluations, ratings do not grade: every event of the test is relevant.
         known, held_out = (side.drop(columns="rating") for side in (world.train, world.test))
         findings = audit(known, held_out, lists=self.lists[best])
         vectors = dict(zip(world.items["item_id"], world.embeddings, strict=True))

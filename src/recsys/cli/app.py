@@ -41,7 +41,7 @@ _OWN_VERBS = {
     "Score": (
         ("evaluate", "scoring_verbs", "Score recommendation lists against the truth."),
         ("ratings", "scoring_verbs", "Score predicted ratings or click probabilities."),
-        ("inspect", "diagnostic_verbs", "Show one user's recommendations beside their history."),
+        ("inspect", "diagnostic_verbs", "Show one user's recommendations next to their history."),
     ),
     "Compare": (
         ("compare", "compare_verb", "Say whether models differ, by how much and how surely."),
@@ -119,7 +119,7 @@ class LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         for stream in (sys.stdout, sys.stderr):
-            if isinstance(stream, io.TextIOWrapper):  # bytes of a file's name that are no letter end no verb
+            if isinstance(stream, io.TextIOWrapper):  # a file's name may hold bytes that are not text
                 stream.reconfigure(errors="backslashreplace")
         with exit_on_errors(debug=bool(ctx.params.get("debug"))), wording(as_option):
             return super().invoke(ctx)

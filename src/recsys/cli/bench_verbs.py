@@ -245,7 +245,7 @@ def _write_parts(plan: BenchPlan, target: Path) -> None:
 
 @contextmanager
 def _steps() -> Iterator[Callable[[int, int, str], None]]:
-    """A progress bar that names what is being done; lines where standard error is no terminal."""
+    """A progress bar that names what is being done; lines where standard error is not a terminal."""
     with progress_bar("reading") as bar:
         named: list[str] = []
 

@@ -102,7 +102,7 @@ def inspect_command(given: Given) -> None:
     """Show the recommendations of USER in LISTS, best first, with what is known about the items.
 
     LISTS is a file of recommendations, a model of `recsys train`, or other factors: a folder with *_U.npy and
-    *_V.npy, an .npz or .safetensors of both. Their ids are the arrays user_ids and item_ids beside them or
+    *_V.npy, an .npz or .safetensors of both. Their ids are the arrays user_ids and item_ids next to them or
     those of --user-ids and --item-ids, else row numbers, which count from 0.
     """
     from recsys.analysis import inspect_user_recommendations

@@ -65,8 +65,8 @@ from recsys.records.read_facts import ReadFacts
 def fuse_command(given: Given) -> None:
     """Make one list per user from the lists of several recommenders, in A, B and so on.
 
-    Files are read as by `recsys evaluate`. A model of `recsys train` ranks for the users of the lists beside
-    it, or for all of its own. Methods that read places, such as rrf, need no scores. Weights and other
+    Files are read as by `recsys evaluate`. A model of `recsys train` ranks for the users of the other
+    lists, or for all of its own. Methods that read places, such as rrf, need no scores. Weights and other
     parameters are given, or found on validation data that is not the test data:
 
     recsys fuse a_test.csv b_test.csv --method wsum --tune-on a_valid.csv --tune-on b_valid.csv --truth

@@ -86,7 +86,7 @@ def print_csv(columns: Mapping[Any, Sequence[Any]], *, raw: bool = False) -> Non
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[..., None] | None]:
-    """A progress bar on standard error; None where that is no terminal, or with --quiet.
+    """A progress bar on standard error; None where that is not a terminal, or with --quiet.
 
     It is called with the steps done and the steps in all, and with other words for what is being done.
     """

@@ -264,7 +264,7 @@ def _read_audit(path: str) -> Any:
 def board_command(given: Given) -> None:
     """Write a page over all saved results of FOLDER… (by default ./results). Prints its path.
 
-    Rows are results, columns the metrics of all of them: sort, filter, lay two side by side, see each name
+    Rows are results, columns the metrics of all of them: sort, filter, put two side by side, see each name
     over time, export. Single files of `recsys evaluate --save` can be named too:
     recsys board results -o board.html --watch --refresh 5
     """

@@ -84,7 +84,7 @@ _rules = (
 class SplitCommand(VerbCommand):
     """Reads the ways to split from their registry: the values of --how, the help, an option per parameter.
 
-    A way to split declares all that beside its function, as a file format does, so the help loads NumPy.
+    A way to split declares all that next to its function, as a file format does, so the help loads NumPy.
     """
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:

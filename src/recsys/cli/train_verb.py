@@ -97,7 +97,7 @@ def _model_command(name: str, entry: Trainable) -> click.Command:
         argument("file", "FILE"),
         _output_option,
         option("--set SETTING=VALUE ...", "Change one setting; repeatable.", METRICS, name="changes"),
-        option("--items FILE", "Table of all items, to rank those that nobody had, too.", INPUT),
+        option("--items FILE", "Table of all items: those without events are ranked, too.", INPUT),
         shared_options.seed_option,
         _reading_options,
         shared_options.format_option("Of FILE, if its name does not say"),

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from recsys.conventions.presets import preset_name
 from recsys.errors import Fix, InputError, Phrase
 from recsys.evaluation.asked import differences
 from recsys.ranks.ranked_truth import in_history
@@ -328,6 +327,8 @@ def relevant_from_unset(question: Question) -> str | None:
     Silent: counts, which are mostly 1; qrels; relevant_from is set, also as a parameter of the metrics; a
     preset.
     """
+    from recsys.conventions.presets import preset_name
+
     truth, conventions = question.run.truth, question.conventions
     if truth.grades is None or not len(truth.grades):
         return None
