@@ -54,7 +54,7 @@ from recsys.records.arrays import Interactions, Lists, cached_property
 from recsys.records.checks import check_choices, check_seed, is_number, is_whole
 from recsys.records.facts import Caution, Tone
 from recsys.report.methods import Methods, MethodsFacts
-from recsys.report.study import ItemNames, Study, findings_of, make_study, read_item_names
+from recsys.report.study import Study, findings_of, make_study
 from recsys.splits import Split
 from recsys.stats.comparison_table import Row
 from recsys.stats.results import notes_only
@@ -307,7 +307,7 @@ def bench(
         words = "; ".join(f"{name}, as {why}" for name, why in left_out.items())
         raise InputError(f"there is no model to compare: {words}", hint="Name others, or fix that.")
     has_split = test is not None or split is not None
-    result = work.finish(read_item_names(items), notes, has_split=has_split)
+    result = work.finish(items, notes, has_split=has_split)
     if output is not None:
         result.report(output)
     return result
@@ -344,9 +344,13 @@ class _Work:
         return Conventions().but(relevant_from=self.plan.ratings.relevant_from)
 
     @cached_property
-    def catalogue(self) -> list[Any]:
-        """The items that occur before the test."""
-        return _items_of(self.history)
+    def _of_models(self) -> CommonInputs:
+        return CommonInputs(self.requests, EvaluationOptions(seen=self.history, train=self.history))
+
+    @cached_property
+    def _of_lists(self) -> CommonInputs:
+        asked, catalogue = self._of_models.options, _items_of(self.history)
+        return CommonInputs(self.requests, asked.but(catalogue=catalogue))
 
     @cached_property
     def before_validation(self) -> Interactions:
@@ -381,39 +385,30 @@ class _Work:
             done += steps[name]
         progress(total, total, "comparing")
 
-    def finish(self, items: ItemNames, notes: Sequence[Remark], *, has_split: bool) -> Bench:
+    def finish(self, items: Any, notes: Sequence[Remark], *, has_split: bool) -> Bench:
         """Return the study of what was run, compared and audited."""
         plan, compared = self.plan, None
-        study = make_study(self.runs, baseline=BASELINE, metric=self.headline)  # best first
+        rows = {part: int(mask.sum()) for part, mask in plan.masks.items()}
+        parameters = {**plan.parameters, **({} if plan.seed is None else {"seed": plan.seed})}
+        facts = {
+            "split": {"how": plan.how, "parameters": parameters, "counts": {"rows": rows}},
+            "candidates": "but for the items that the user had before the test",
+        }
+        study = make_study(
+            self.runs, baseline=BASELINE, metric=self.headline, lists=self.lists, truth=self.test,
+            train=self.history, items=items, methods=facts,
+        )  # fmt: skip
         if len(self.runs) > 1:
             with notes_only():
                 compared = compare(study.runs, None, headline=self.headline)
         found = self._audit(study.best)
         notes = [*plan.explain(), *notes, *self._warn(study, has_split=has_split), *self._explain()]
         how = [Finding("warning" if one in plan.odd else "info", one[1], name=one[0]) for one in notes]
-        rows = {part: int(mask.sum()) for part, mask in plan.masks.items()}
-        parameters = {**plan.parameters, **({} if plan.seed is None else {"seed": plan.seed})}
-        return Bench(
-            runs=study.runs,
-            baseline=study.baseline,
-            headline=self.headline,
-            compared=compared,
-            lists=self.lists,
-            test=self.test,
-            history=self.history,
-            items=items,
-            audited=findings_of([*found, *how]),
-            facts={
-                "split": {"how": plan.how, "parameters": parameters, "counts": {"rows": rows}},
-                "candidates": "but for the items that the user had before the test",
-            },
-            plan=plan,
-            training=self.training,
-            left_out=self.left_out,
-            findings=self.findings,
-            audit=found,
+        return Bench.of(
+            replace(study, compared=compared, audited=findings_of([*found, *how])),
+            plan=plan, training=self.training, left_out=self.left_out, findings=self.findings, audit=found,
             notes=notes,
-        )
+        )  # fmt: skip
 
     def _audit(self, best: str) -> Audit:
         """Return what is wrong with the split, the lists of the best, or what models learnt from."""
@@ -478,10 +473,7 @@ class _Work:
         if is_ready:
             source = self._unseen(name, source)
             self.ready.add(name)
-        asked = EvaluationOptions(
-            seen=self.history, train=self.history, catalogue=self.catalogue if is_ready else None
-        )
-        run = CommonInputs(self.requests, asked).run_of(source, self.test)
+        run = (self._of_lists if is_ready else self._of_models).run_of(source, self.test)
         with hush(TieWarning) as ties:
             if is_ready:
                 evaluation, lists = run.evaluate(self.conventions), source

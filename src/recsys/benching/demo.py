@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from recsys.comparison.compare import Comparison, compare
+from recsys.audits import audit
+from recsys.comparison.compare import Comparison
+from recsys.conventions.decisions import Conventions
 from recsys.display.cells import Columns
 from recsys.display.text_tables import note_text
 from recsys.errors import MissingExtraError
-from recsys.evaluation.evaluate import evaluate, recommend
+from recsys.evaluation.options import EvaluationOptions
+from recsys.evaluation.reading import CommonInputs
 from recsys.evaluation.results import Evaluation, Reported
 from recsys.inputs import read_interactions
 from recsys.models.baselines import popularity, shuffled, similar_items, training_counts
 from recsys.models.rerankers import blend, content
 from recsys.ranks.sources import from_model
+from recsys.records.arrays import Lists
+from recsys.report.study import Study, make_study
 from recsys.splits.datasets.demo_world import DemoWorld, demo_world
 
 _SHOWN = ("ndcg@10", "recall@10", "hit@10", "mrr", "coverage@10", "novelty@10", "ild@10")
@@ -32,59 +38,43 @@ def _describe_world(world: DemoWorld) -> str:
     )
 
 
-@dataclass(repr=False)
-class Showcase(Reported):
-    """The results of the demo, and the data its report is made from."""
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Showcase(Study, Reported):
+    """The study of the demo: its world, and what was left out."""
 
     world: DemoWorld
-    evaluations: dict[str, Evaluation] = field(default_factory=dict)
-    lists: dict[str, Any] = field(default_factory=dict)
-    left_out: list[str] = field(default_factory=list)
-    comparison: Comparison | None = None
+    left_out: Sequence[str]
 
     def to_text(self) -> str:
         return "\n".join([note_text(_describe_world(self.world)), "", super().to_text()])
 
     def _columns(self) -> Columns:
-        by_merit = sorted(self.evaluations, key=lambda name: self.evaluations[name][_SHOWN[0]], reverse=True)
-        columns: dict[str, list[Any]] = {"model": by_merit}
-        columns |= {m: [self.evaluations[name][m] for name in by_merit] for m in _SHOWN}
-        verdicts = {row.model: row.verdict for row in self.comparison or () if row.metric == _SHOWN[0]}
-        columns["verdict"] = [verdicts.get(name, "baseline") for name in by_merit]
+        columns: dict[str, list[Any]] = {"model": self.names}
+        columns |= {m: [self.value(name, m) for name in self.names] for m in _SHOWN}
+        rows = {name: self.rows.get((name, _BASELINE, self.headline)) for name in self.names}
+        columns["verdict"] = ["baseline" if row is None else row.verdict for row in rows.values()]
         return columns
 
     def _footnotes(self) -> list[str]:
         return [f"verdict: on {_SHOWN[0]}, against {_BASELINE}", *self.left_out]
 
     @property
-    def _results(self) -> Comparison | None:
-        return self.comparison
+    def _results(self) -> Comparison | Evaluation:
+        return self.comparison or self.first(self.best)
 
     def _report_inputs(self) -> dict[str, Any]:
-        from recsys import audit
-
-        world = self.world
-        truth, train = world.test[["user_id", "item_id"]], world.train[["user_id", "item_id"]]
-        best = max(self.evaluations, key=lambda name: self.evaluations[name]["ndcg@10"])
-        # As in the evaluations, ratings do not grade: every event of the test is relevant.
-        known, held_out = (side.drop(columns="rating") for side in (world.train, world.test))
-        findings = audit(known, held_out, lists=self.lists[best])
-        vectors = dict(zip(world.items["item_id"], world.embeddings, strict=True))
-        return {
-            "results": self.evaluations, "baseline": _BASELINE, "metric": "ndcg@10",
-            "title": "The demo world", "audit": findings, "items": world.items, "lists": self.lists,
-            "truth": truth, "train": train, "embeddings": vectors,
-        }  # fmt: skip
+        return {"results": self, "title": "The demo world"}
 
 
 def showcase(seed: int = 0) -> Showcase:
     """Train, rank, evaluate and compare six models; a missing package leaves some out, with a note."""
     from recsys.models import als, bpr
 
-    world = demo_world(seed)
-    result = Showcase(world)
-    train, truth = world.train[["user_id", "item_id"]], world.test[["user_id", "item_id"]]
-    history = read_interactions(train, table="train")
+    world, left_out = demo_world(seed), list[str]()
+    # Ratings do not grade: every event of the test is relevant.
+    train, test = (side.drop(columns="rating") for side in (world.train, world.test))
+    history = read_interactions(train[["user_id", "item_id"]], table="train")
+    truth = read_interactions(test[["user_id", "item_id"]], table="truth")
     users, items = history.cases.values.tolist(), world.items["item_id"].tolist()
     sources: dict[str, Any] = {
         "random": shuffled(users=users, item_ids=items, seed=seed),
@@ -104,11 +94,17 @@ def showcase(seed: int = 0) -> Showcase:
         near = content(history, vectors, users=users, item_ids=known)
         sources["hybrid"] = blend(als_factors, near, 0.8)
     except MissingExtraError as error:
-        result.left_out.append(f"als, bpr and the hybrid are left out: {error}")
+        left_out.append(f"als, bpr and the hybrid are left out: {error}")
+    evaluations, lists = dict[str, Evaluation](), dict[str, Lists]()
+    asked = EvaluationOptions(seen=history, train=history, embeddings=(items, world.embeddings))
+    inputs = CommonInputs(_REPORTED, asked)
     for name, source in sources.items():
-        result.lists[name] = recommend(source, 20, seen=history)
-        result.evaluations[name] = evaluate(
-            source, truth, _REPORTED, seen=history, train=train, embeddings=(items, world.embeddings)
-        )
-    result.comparison = compare(result.evaluations, _BASELINE, ["ndcg@10", "recall@10"])
-    return result
+        listed = inputs.run_of(source, truth).evaluate_with_lists(Conventions(), 20)
+        evaluations[name], lists[name] = listed.evaluation, listed.lists
+    best = max(evaluations, key=lambda name: evaluations[name][_SHOWN[0]])
+    study = make_study(
+        evaluations, baseline=_BASELINE, metric=_SHOWN[0], lists=lists, truth=truth, train=history,
+        items=world.items, audit=audit(train, test, lists=lists[best]),
+        embeddings=dict(zip(world.items["item_id"], world.embeddings, strict=True)),
+    )  # fmt: skip
+    return Showcase.of(study, world=world, left_out=left_out)

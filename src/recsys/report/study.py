@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypeVar
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -122,6 +122,11 @@ class Study:
     audited: Sequence[Mapping[str, Any]] = ()
     over_time: Mapping[str, MetricHistory] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, study: Study, **more: Any) -> Self:
+        """Return a study of this kind: what the other holds, and `more`."""
+        return cls(**{one.name: getattr(study, one.name) for one in fields(Study)}, **more)
 
     @property
     def names(self) -> list[str]:
@@ -371,7 +376,7 @@ def make_study(
         "lists": None if lists is None else _read_model_lists(lists, study.names),
         "test": None if truth is None else read_interactions(truth, table="truth"),
         "history": None if train is None else read_interactions(train, table="train"),
-        "items": None if items is None else read_item_names(items),
+        "items": None if items is None else _read_item_names(items),
         "embeddings": embeddings,
         "audited": None if audit is None else findings_of(audit),
         "over_time": None if history is None else history_by_metric(history),
@@ -547,10 +552,8 @@ def _read_model_lists(lists: Any, names: Sequence[str]) -> dict[str, Lists]:
     }
 
 
-def read_item_names(items: Any) -> ItemNames:
+def _read_item_names(items: Any) -> ItemNames:
     """Return titles and groups of {item: title}, or of a table with item and title (and category) columns."""
-    if items is None:
-        return ItemNames()
     table = read_table(items, table="items")
     lower = {name.lower(): name for name in table.columns}
     texts: list[dict[Any, str]] = []
