@@ -24,6 +24,7 @@ from recsys.evaluation.engine import merge, without_rows
 from recsys.evaluation.files import row_folders
 from recsys.evaluation.files.result_files import whole_document
 from recsys.evaluation.files.row_folders import RowFolder, RowWriter
+from recsys.evaluation.origin import StoredOrigin
 from recsys.evaluation.results import Evaluation
 from recsys.metrics.registry import Request
 from recsys.records.arrays import Partial, PerCase
@@ -52,7 +53,7 @@ def quick_disk(monkeypatch):
 def result_of(ids, columns, terms, keys=None):
     requests = [Request.parse(name) for name in columns]
     rows = PerCase(ids, columns)
-    return Evaluation(Partial(rows, terms, {}), requests, Conventions(), truth_keys=keys)
+    return Evaluation(Partial(rows, terms, {}), requests, Conventions(), origin=StoredOrigin(keys=keys))
 
 
 def stored(result, folder, owner=None, manifest=None):
@@ -73,14 +74,8 @@ def stored(result, folder, owner=None, manifest=None):
     partial = dataclasses.replace(
         result.partial, per_case=opened.rows(), terms=opened.terms, sums=without_rows(result.partial).sums
     )
-    return Evaluation(
-        partial,
-        result.requests,
-        result.conventions,
-        cautions=result.cautions,
-        truth_keys=lambda: opened.truth_keys,
-        ranges=result.ranges,
-    )
+    origin = StoredOrigin(cautions=result.cautions, ranges=result.ranges, keys=opened)
+    return Evaluation(partial, result.requests, result.conventions, origin=origin)
 
 
 def assert_same(one, other, where="", slack=1e-10):
