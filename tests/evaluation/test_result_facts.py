@@ -8,7 +8,7 @@ import pytest
 
 import recsys
 from recsys.conventions.decisions import Conventions
-from recsys.evaluation.result_facts import ResultFacts, StopFacts, Watched
+from recsys.evaluation.result_facts import IdKinds, ResultFacts, StopFacts, Watched
 from recsys.records.read_facts import ReadFacts
 
 STOPPED = StopFacts(
@@ -18,11 +18,11 @@ STOPPED = StopFacts(
     about="these users",
     reason="what was asked is clear",
     intervals={"mrr": Watched(0.5, 0.4, 0.6, "betting"), "ap": Watched(0.1, 0.0, 0.2, "betting", "worse")},
-    lines=("stopped after 400", "mrr for all"),
+    says="stopped after 400\nmrr for all",
 )
 FACTS = [
     ResultFacts(),
-    ResultFacts(lists=ReadFacts(n_rows=2), truth=ReadFacts(), user_ids="str", item_ids="int"),
+    ResultFacts(lists=ReadFacts(n_rows=2), truth=ReadFacts(), ids=IdKinds("str", "int")),
     ResultFacts(truth=ReadFacts(repeated_rows=1), training_items="ranked", catalogue_of=("lists", "truth")),
     ResultFacts(training_items="with a score", stopped=STOPPED, n_users=7, backend="on the CPU"),
     ResultFacts(ratings=ReadFacts(columns={"actual": "stars"}), sampled="among 99"),
@@ -36,28 +36,28 @@ def test_notes_of_the_facts_are_read_back(facts):
 
 
 def test_a_stop_says_how_much_was_saved():
-    assert (STOPPED.share_saved, FACTS[3].n_seen, FACTS[3].stopped_early) == (0.6, 400, True)
+    assert (STOPPED.share_saved, FACTS[3].stopped_early) == (0.6, True)
     assert STOPPED.seen == "400 of 1,000 users (60.0% of the work saved)"
     notes = STOPPED.to_notes()
     assert notes["says"] == "stopped after 400\nmrr for all"
-    assert notes["intervals"]["mrr"] == {"value": 0.5, "low": 0.4, "high": 0.6, "method": "betting"}
-    assert notes["intervals"]["ap"]["verdict"] == "worse"
+    found = {"value": 0.1, "low": 0.0, "high": 0.2, "method": "betting", "verdict": "worse"}
+    assert notes["intervals"]["ap"] == found
     assert not ResultFacts().stopped_early
 
 
 def test_facts_of_parts_add_up_and_the_rest_is_of_the_first():
-    one = ResultFacts(truth=ReadFacts(repeated_rows=1), user_ids="str", n_users=2)
+    one = ResultFacts(truth=ReadFacts(repeated_rows=1), ids=IdKinds("str", "str"), n_users=2)
     other = ResultFacts(
         lists=ReadFacts(file="b"),
         truth=ReadFacts(repeated_rows=2),
-        user_ids="int",
+        ids=IdKinds("int", "str"),
         n_users=3,
         catalogue_of=("a",),
     )
     assert one.joined(other) == ResultFacts(
         lists=ReadFacts(file="b"),
         truth=ReadFacts(repeated_rows=3),
-        user_ids="str",
+        ids=IdKinds("str", "str"),
         n_users=5,
         catalogue_of=("a",),
     )

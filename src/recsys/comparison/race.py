@@ -84,7 +84,7 @@ class Race(Tabled, Mapping[str, Evaluation]):
     @property
     def n_seen(self) -> dict[str, int]:
         """How many users each model was evaluated on."""
-        return {name: n for name, e in self.evaluations.items() if (n := e.facts.n_seen) is not None}
+        return {name: stop.n_seen for name, e in self.evaluations.items() if (stop := e.facts.stopped)}
 
     @property
     def share_saved(self) -> float:
@@ -192,7 +192,7 @@ def race(
         stopped = StopFacts(
             n_seen=entry.n_seen, n_total=state.n_total, confidence=stop.confidence, about=stop.about
         )
-        stopped = replace(stopped, lines=(f"a race: {stopped.seen}",))
+        stopped = replace(stopped, says=f"a race: {stopped.seen}")
         partial, rules = entry.merged(), entry.conventions
         origin = StoredOrigin.of(RunOrigin(runs[name], partial, rules, stopped=stopped))
         origin = replace(origin, ranges=entry.ranges)

@@ -6,9 +6,9 @@ candidates were sampled; `recsys.sampled` says what that hides.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,13 +20,11 @@ from recsys.evaluation.origin import StoredOrigin
 from recsys.evaluation.result_facts import ResultFacts
 from recsys.evaluation.results import Evaluation
 from recsys.metrics import METRICS
-from recsys.metrics.ranges import Range
 from recsys.metrics.registry import Metrics, Request, parse_all, set_requests
 from recsys.ranks.ranked_truth import CountedTruth
 from recsys.ranks.sources.candidate_sets import Candidates, read_candidates
 from recsys.ranks.sources.fitted_models import scoring
-from recsys.records.arrays import Context, Ids, Partial, cached_property
-from recsys.records.facts import Caution
+from recsys.records.arrays import Context, Ids
 
 __all__ = ["Candidates", "count_candidates", "evaluate_candidates", "rank_metrics"]
 
@@ -113,54 +111,30 @@ def evaluate_counted(
     smallest = int(counted.n_candidates.min(initial=largest))
     span = f"{smallest:,}" if smallest == largest else f"{smallest:,} to {largest:,}"
     how = f"each positive was ranked among {span} candidates, not among the whole catalogue"
-    return CountedOrigin.measured(counted, requests, conventions, ResultFacts(sampled=how))
+    return CountedOrigin(counted, requests, facts=ResultFacts(sampled=how)).under(conventions)
 
 
 @dataclass(frozen=True, eq=False)
-class CountedOrigin:
-    """What can be asked of the result of counted ranks."""
+class CountedOrigin(StoredOrigin):
+    """What can be asked of the result of counted ranks: the ranks were kept, not the lists of candidates."""
 
     counted: CountedTruth
     requests: Sequence[Request]
-    partial: Partial
-    facts: ResultFacts
     has_lists: ClassVar[bool] = True
-    cautions: ClassVar[tuple[Caution, ...]] = ()
-    truth_keys: ClassVar[None] = None
 
-    @classmethod
-    def measured(
-        cls, counted: CountedTruth, requests: Sequence[Request], conventions: Conventions, facts: ResultFacts
-    ) -> Evaluation:
-        """Return the result under these conventions."""
-        if any(request.conventions(conventions).judged_only == "yes" for request in requests):
+    def under(self, conventions: Conventions, /) -> Evaluation:
+        """Return the same ranks under other conventions."""
+        if any(request.conventions(conventions).judged_only == "yes" for request in self.requests):
             raise ConventionError(
                 Phrase("negatives are not judged, so {judged_only='yes'} would leave every positive first."),
                 hint="Leave out judged_only.",
             )
-        partial = measure(counted, requests, conventions, Context(complete=True))
-        if tied := _n_tied(counted):
+        partial = measure(self.counted, self.requests, conventions, Context(complete=True))
+        if tied := _n_tied(self.counted):
             partial = replace(partial, counts={**partial.counts, "tied": tied})
-        return Evaluation(partial, requests, conventions, origin=cls(counted, requests, partial, facts))
-
-    def under(self, conventions: Conventions) -> Evaluation:
-        """Return the same ranks under other conventions."""
-        return self.measured(self.counted, self.requests, conventions, self.facts)
-
-    def bounds(self, values: Mapping[str, float]) -> NoReturn:
-        """Raise an error: the lists of candidates were not kept."""
-        StoredOrigin().bounds(values)
-
-    @cached_property
-    def asked(self) -> Asked:
-        """What was ranked: of the candidates only the number is known."""
         pairs = Content(int(self.counted.n_candidates.sum()), "")
-        return Asked(SAMPLED, eligible=pairs, users=Content.of(Ids(self.partial.rows.ids)))
-
-    @cached_property
-    def ranges(self) -> dict[str, Range]:
-        """Nothing but what the metrics declare."""
-        return {}
+        asked = Asked(SAMPLED, eligible=pairs, users=Content.of(Ids(partial.rows.ids)))
+        return Evaluation(partial, self.requests, conventions, origin=replace(self, asked=asked))
 
 
 def _n_tied(counted: CountedTruth) -> int:

@@ -75,7 +75,7 @@ class StoredOrigin:
         """The keys themselves; those of a folder are read now."""
         return self.keys if self.keys is None or isinstance(self.keys, np.ndarray) else self.keys.truth_keys
 
-    def under(self, _: Conventions, /) -> NoReturn:
+    def under(self, _: Conventions, /) -> Evaluation:
         """Raise an error: nothing can be evaluated again."""
         raise RecsysError(
             "this result was merged or read from a file, so the lists behind it are gone.",

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 from recsys.conventions.decisions import Conventions
 from recsys.display.number_words import plural
 from recsys.records.arrays import Catalogue
-from recsys.records.read_facts import NOTHING_READ, ReadFacts
+from recsys.records.read_facts import NOTHING_READ, Facts, ReadFacts
 
 _TREATMENTS = {
     "skip": "left out",
@@ -75,7 +75,7 @@ class StopFacts:
         about: whom the answer is about.
         reason: why it stopped; None in a race, whose models stop together.
         intervals: {metric: what was found of it}; of a race, they are those of `Race`.
-        lines: all of it in sentences.
+        says: all of it in sentences, one on each line.
     """
 
     n_seen: int
@@ -84,7 +84,7 @@ class StopFacts:
     about: str
     reason: str | None = None
     intervals: Mapping[str, Watched] = field(default_factory=dict)
-    lines: tuple[str, ...] = ()
+    says: str = ""
 
     @property
     def share_saved(self) -> float:
@@ -98,31 +98,32 @@ class StopFacts:
 
     def to_notes(self) -> dict[str, Any]:
         """Return the facts as JSON values."""
-        known = {name: fact for name, fact in vars(self).items() if fact not in (None, {})}
-        known["share_saved"], known["says"] = self.share_saved, "\n".join(known.pop("lines"))
-        if self.intervals:
-            rows = {name: watched._asdict() for name, watched in self.intervals.items()}
-            known["intervals"] = {
-                name: {n: fact for n, fact in row.items() if fact is not None} for name, row in rows.items()
-            }
-        return known
+        intervals = {name: watched._asdict() for name, watched in self.intervals.items()}
+        return {**vars(self), "share_saved": self.share_saved, "intervals": intervals}
 
     @classmethod
     def of_notes(cls, notes: Mapping[str, Any]) -> StopFacts:
         """Return the facts that `to_notes` wrote."""
-        facts = {name: fact for name, fact in notes.items() if name not in ("says", "share_saved")}
-        facts["intervals"] = {name: Watched(**row) for name, row in notes.get("intervals", {}).items()}
-        return cls(**facts, lines=tuple(notes["says"].splitlines()))
+        facts = {name: fact for name, fact in notes.items() if name != "share_saved"}
+        intervals = {name: Watched(**row) for name, row in notes.get("intervals", {}).items()}
+        return cls(**facts | {"intervals": intervals})
+
+
+class IdKinds(NamedTuple):
+    """Whether the ids of users and items are "int" or "str"."""
+
+    user: str
+    item: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResultFacts:
+class ResultFacts(Facts):
     """What was noticed while a result was made; None where it does not apply or is not known.
 
     Attributes:
         lists, truth: what their readers noticed; lists that a model made have nothing.
         ratings: what was noticed of a table of predicted and actual numbers.
-        user_ids, item_ids: the kinds of the ids, "int" or "str".
+        ids: the kinds of the ids.
         backend: that the chosen one does not match ready lists.
         catalogue_of: the tables whose items are the catalogue, where it was not given.
         training_items: where no seen items were given: all were "ranked", or those "with a score".
@@ -134,49 +135,28 @@ class ResultFacts:
     lists: ReadFacts | None = None
     truth: ReadFacts | None = None
     ratings: ReadFacts = NOTHING_READ
-    user_ids: str | None = None
-    item_ids: str | None = None
+    ids: IdKinds | None = None
     backend: str | None = None
-    catalogue_of: tuple[str, ...] = ()
+    catalogue_of: tuple[str, ...] | None = None
     training_items: TrainingItems | None = None
     sampled: str | None = None
     stopped: StopFacts | None = None
     n_users: int | None = None
 
     @property
-    def n_seen(self) -> int | None:
-        """How many users were evaluated, if it could stop early."""
-        return None if self.stopped is None else self.stopped.n_seen
-
-    @property
     def stopped_early(self) -> bool:
         """Whether some users did not have to be evaluated."""
         return self.stopped is not None and self.stopped.share_saved > 0
 
-    def joined(self, other: ResultFacts) -> ResultFacts:
-        """Return those of two parts of the users: counts add up, others are of the first that has them."""
-        facts: dict[str, Any] = {n: getattr(other, n) if f is None else f for n, f in vars(self).items()}
-        for name in ("lists", "truth"):
-            mine, theirs = getattr(self, name), getattr(other, name)
-            facts[name] = mine.joined(theirs) if mine and theirs else mine or theirs
-        if self.n_users is not None and other.n_users is not None:
-            facts["n_users"] = self.n_users + other.n_users
-        return ResultFacts(**facts | {"catalogue_of": self.catalogue_of or other.catalogue_of})
-
     def to_notes(self) -> dict[str, Any]:
         """Return the facts by the names that `result.notes` and result files have for them."""
-        facts: dict[str, Any] = {name: getattr(self, name) for name in ("lists", "truth", "stopped")}
-        notes = {name: fact.to_notes() for name, fact in facts.items() if fact is not None}
-        if self.user_ids is not None:
-            notes["ids"] = {"user": self.user_ids, "item": self.item_ids}
-        rest = {
-            "backend": self.backend,
-            "catalogue_of": list(self.catalogue_of) or None,
-            "seen": self._seen,
-            "sampled": self.sampled,
-            "n_users": self.n_users,
-        }
-        return self.ratings.to_notes() | notes | {n: fact for n, fact in rest.items() if fact is not None}
+        facts: dict[str, Any] = {**vars(self), "seen": self._seen}
+        del facts["ratings"], facts["training_items"]
+        for name, fact in facts.items():
+            if isinstance(fact, ReadFacts | StopFacts):
+                facts[name] = fact.to_notes()
+        facts["ids"] = None if self.ids is None else self.ids._asdict()
+        return self.ratings.to_notes() | {name: fact for name, fact in facts.items() if fact is not None}
 
     @property
     def _seen(self) -> str | None:
@@ -185,19 +165,16 @@ class ResultFacts:
     @classmethod
     def of_notes(cls, notes: Mapping[str, Any]) -> ResultFacts:
         """Return the facts that `to_notes` wrote; a TypeError or a ValueError says what is not one."""
-        texts: dict[str, Any] = {name: notes.get(name) for name in ("backend", "sampled", "n_users")}
-        of_ids, stopped = notes.get("ids", {}), notes.get("stopped")
-        ranked: dict[Any, Any] = {sentence: kind for kind, sentence in _TRAINING_ITEMS.items()}
+        records: dict[str, Any] = {"lists": ReadFacts, "truth": ReadFacts, "stopped": StopFacts}
+        facts = {name: kind.of_notes(notes[name]) for name, kind in records.items() if name in notes}
+        facts |= {name: notes.get(name) for name in ("backend", "sampled", "n_users")}
+        kinds: dict[Any, Any] = {sentence: kind for kind, sentence in _TRAINING_ITEMS.items()}
         return cls(
-            lists=ReadFacts.of_notes(notes["lists"]) if "lists" in notes else None,
-            truth=ReadFacts.of_notes(notes["truth"]) if "truth" in notes else None,
             ratings=ReadFacts.of_notes(notes),
-            user_ids=of_ids.get("user"),
-            item_ids=of_ids.get("item"),
-            catalogue_of=tuple(notes.get("catalogue_of", ())),
-            training_items=ranked.get(notes.get("seen")),
-            stopped=None if stopped is None else StopFacts.of_notes(stopped),
-            **texts,
+            ids=IdKinds(**notes["ids"]) if "ids" in notes else None,
+            catalogue_of=tuple(notes["catalogue_of"]) if "catalogue_of" in notes else None,
+            training_items=kinds.get(notes.get("seen")),
+            **facts,
         )
 
     def lines(self, conventions: Conventions) -> list[str]:
@@ -209,7 +186,7 @@ class ResultFacts:
             who = plural(read.users_with_gaps, "user|users leaves|leave")
             lines.append(f"lists {what} where the ranks of {who} places out")
         lines += ["lists in the order of their rows"] if read.arrangement == "grouped" else []
-        lines += self.stopped.lines if self.stopped else ()
+        lines += self.stopped.says.splitlines() if self.stopped else []
         return [*lines, *filter(None, (self.sampled, self._seen, self.backend))]
 
 

@@ -25,7 +25,7 @@ from recsys.evaluation.options import (
     weight_by_case,
     weight_by_item,
 )
-from recsys.evaluation.result_facts import ResultFacts, StopFacts, TrainingItems
+from recsys.evaluation.result_facts import IdKinds, ResultFacts, StopFacts, TrainingItems
 from recsys.evaluation.results import Evaluation
 from recsys.inputs.ids import differing_ids_hint
 from recsys.inputs.rows import refuse_negative_grades
@@ -273,10 +273,9 @@ class RunOrigin:
         return ResultFacts(
             lists=NOTHING_READ if lists is None else lists.facts,
             truth=run.truth.facts,
-            user_ids=ids[0],
-            item_ids=ids[1],
+            ids=IdKinds(*ids),
             backend=on_cpu,
-            catalogue_of=sources if of_catalogue and run.n_items is None and lists is not None else (),
+            catalogue_of=sources if of_catalogue and run.n_items is None and lists is not None else None,
             training_items=training_items,
             stopped=self.stopped,
         )

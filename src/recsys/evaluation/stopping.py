@@ -379,4 +379,4 @@ def _stop_facts(
         lines.append(f"{name} is {verdict}: difference for {whom} in [{low:.4f}, {high:.4f}], {method}")
     lines.append(f"these intervals hold together, at all times, with {stop.confidence:.0%}")
     lines += format_unlimited(unlimited)
-    return replace(stopped, intervals=intervals, lines=tuple(lines))
+    return replace(stopped, intervals=intervals, says="\n".join(lines))

@@ -4,14 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Self
 
 _AS_NOTES = {"n_rows": "numbered", "n_columns": "columns", "n_files": "files"}
 _OF_COLUMNS = {"columns", "unused", "arrangement", "users_with_gaps"}
 
 
+class Facts:
+    """A record of facts, None where one does not apply, whose counts add up over parts of the data."""
+
+    def joined(self, other: Self) -> Self:
+        """Return those of both parts; what is not a count is of the first that has it."""
+        facts: dict[str, Any] = {}
+        for name, mine in vars(self).items():
+            theirs = getattr(other, name)
+            if isinstance(mine, Facts) and theirs is not None:
+                facts[name] = mine.joined(theirs)
+            elif isinstance(mine, int) and theirs is not None and name != "n_columns":
+                facts[name] = mine + theirs
+            else:
+                facts[name] = theirs if mine is None else mine
+        return type(self)(**facts)
+
+
 @dataclass(frozen=True, kw_only=True)
-class ReadFacts:
+class ReadFacts(Facts):
     """What was noticed while lists or a table were read; None where it does not apply.
 
     Attributes:
@@ -63,15 +80,6 @@ class ReadFacts:
     def column_names(self) -> list[str]:
         """All columns of the table."""
         return [*(self.columns or {}).values(), *(self.unused or ())]
-
-    def joined(self, other: ReadFacts) -> ReadFacts:
-        """Return those of two parts of a table: counts add up, anything else is of the first that has it."""
-        facts: dict[str, Any] = {}
-        for name, mine in vars(self).items():
-            theirs = getattr(other, name)
-            adds_up = isinstance(mine, int) and isinstance(theirs, int) and name != "n_columns"
-            facts[name] = mine + theirs if adds_up else theirs if mine is None else mine
-        return ReadFacts(**facts)
 
     def to_notes(self) -> dict[str, Any]:
         """Return the facts by the names that `result.notes` and result files have for them."""

@@ -317,9 +317,8 @@ def _candidate_sentences(
     if catalogues:
         sizes = {}
         for name, one in catalogues.items():
-            sources = [
-                "training data" if source == "train" else source for source in models[name].facts.catalogue_of
-            ]
+            tables = models[name].facts.catalogue_of or ()
+            sources = ["training data" if table == "train" else table for table in tables]
             how = f" (those of {_enumerate(sources)})" if sources else ""
             sizes[name] = plural(one.n, "item") + how
         yield f"The catalogue has {_by_model(sizes)}."
