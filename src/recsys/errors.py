@@ -390,6 +390,10 @@ class RecsysDeprecationWarning(RecsysWarning, FutureWarning):
     """The call works today and will be an error in a later version; the text says what to write instead."""
 
 
+class StatisticsWarning(RecsysWarning):
+    """A doubtful number, or a test or interval that may not hold its level; `recsys.stats` has each kind."""
+
+
 class TieWarning(RecsysWarning):
     """The value depends on how equal scores were ordered."""
 
@@ -438,6 +442,13 @@ def hush(*categories: type[Warning]) -> Iterator[_Given]:
         yield kept
     finally:
         _HUSHED.reset(token)
+
+
+@contextmanager
+def notes_only() -> Iterator[None]:
+    """Inside, cautions of statistics do not warn: they are notes on the results only."""
+    with hush(StatisticsWarning):
+        yield
 
 
 def warn(category: type[Warning], text: str) -> None:

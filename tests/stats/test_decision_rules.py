@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import recsys
-from recsys.stats.results import notes_only
+from recsys.errors import notes_only
 from worlds.metric_values import evaluation_of
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from recsys.errors import notes_only
 from recsys.records.arrays import PerCase
 from recsys.stats import SmallSampleWarning, bootstrap_test, mean_interval
 from recsys.stats.bootstrap import Resampler
@@ -13,7 +14,7 @@ from recsys.stats.comparison import compare_tables
 from recsys.stats.comparison_table import Options
 from recsys.stats.corrections import max_t
 from recsys.stats.paired_tests import paired_t
-from recsys.stats.results import SkewWarning, notes_only
+from recsys.stats.results import SkewWarning
 from recsys.stats.samples import Sample
 from worlds.metric_values import MARGINALS, Marginal, correlated
 from worlds.statistics import ALPHA, alone, upper

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from recsys.errors import InputError
+from recsys.errors import InputError, notes_only
 from recsys.records.arrays import PerCase
 from recsys.stats.comparison import compare_tables
 from recsys.stats.comparison_table import Options
-from recsys.stats.results import SmallSampleWarning, ZeroVarianceWarning, notes_only
+from recsys.stats.results import SmallSampleWarning, ZeroVarianceWarning
 from recsys.stats.runs import folds, seeds
 
 

@@ -39,7 +39,16 @@ from recsys.display.cells import Columns
 from recsys.display.notebook_html import notebook_card
 from recsys.display.number_words import plural
 from recsys.display.text_tables import in_bold, note_text
-from recsys.errors import InputError, MissingExtraError, RecsysError, TieWarning, came_as, check_choice, hush
+from recsys.errors import (
+    InputError,
+    MissingExtraError,
+    RecsysError,
+    TieWarning,
+    came_as,
+    check_choice,
+    hush,
+    notes_only,
+)
 from recsys.evaluation.files.result_files import run_facts
 from recsys.evaluation.options import EvaluationOptions
 from recsys.evaluation.reading import CommonInputs, load_ranking
@@ -57,7 +66,6 @@ from recsys.report.methods import Methods, MethodsFacts
 from recsys.report.study import Study, findings_of, make_study
 from recsys.splits import Split
 from recsys.stats.comparison_table import Row
-from recsys.stats.results import notes_only
 
 __all__ = ["Bench", "bench"]
 

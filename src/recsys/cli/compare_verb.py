@@ -73,8 +73,8 @@ def compare_command(given: Given) -> None:
     recsys compare als.csv bpr.csv --truth test.csv --baseline als -m ndcg@10 -m recall@10
     """
     from recsys.comparison.compare import compare
+    from recsys.errors import notes_only
     from recsys.evaluation.files_of_models import find_model
-    from recsys.stats.results import notes_only
 
     files = given.gather(FileOptions)
     if len(given.paths) < 2:

@@ -19,7 +19,16 @@ import numpy as np
 from recsys.comparison.compare_keywords import CompareOptions, PairOptions
 from recsys.comparison.row_pieces import folder_of, row_pieces, why_in_memory
 from recsys.display.cells import Columns
-from recsys.errors import ColumnError, Fix, InputError, NoRowsError, NotDefinedError, Phrase, UnknownNameError
+from recsys.errors import (
+    ColumnError,
+    Fix,
+    InputError,
+    NoRowsError,
+    NotDefinedError,
+    Phrase,
+    UnknownNameError,
+    notes_only,
+)
 from recsys.evaluation.cautions import comparison_cautions, silenced_codes
 from recsys.evaluation.engine import summarise
 from recsys.evaluation.results import Evaluation, Reported, evaluation_of
@@ -43,7 +52,7 @@ from recsys.stats.comparison_table import (
 )
 from recsys.stats.corrections import FriedmanResult, omnibus
 from recsys.stats.pair_pieces import PairsOfPieces
-from recsys.stats.results import StoppedWarning, caution, notes_only
+from recsys.stats.results import StoppedWarning, caution
 from recsys.stats.runs import merge_runs
 from recsys.stats.sign_flips import METHOD as FLIPS
 

@@ -35,7 +35,7 @@ from recsys.display.markup import markdown_table, markdown_text
 from recsys.display.number_words import plural
 from recsys.display.tabled import Tabled
 from recsys.display.words import PLAN_LOOKS, look_words, merged
-from recsys.errors import InputError, Phrase, worded
+from recsys.errors import InputError, Phrase, notes_only, worded
 from recsys.evaluation.asked import refuse_other_question
 from recsys.evaluation.cautions import comparison_cautions
 from recsys.evaluation.results import Evaluation
@@ -49,7 +49,7 @@ from recsys.stats.gaffke import METHOD
 from recsys.stats.mean_inference import infer_mean
 from recsys.stats.pair_pieces import PairsInMemory, PairsOfPieces, PairSource, Pieces, Triple
 from recsys.stats.pairing import Aligned, align, describe_missing
-from recsys.stats.results import check_confidence, notes_only, t_ratio, t_tail
+from recsys.stats.results import check_confidence, t_ratio, t_tail
 from recsys.stats.samples import Sample
 from recsys.stats.sign_flips import SignFlips
 

@@ -22,7 +22,7 @@ from recsys.comparison.row_pieces import folder_of
 from recsys.display.cells import Columns
 from recsys.display.number_words import plural
 from recsys.display.tabled import Tabled
-from recsys.errors import FileError, InputError
+from recsys.errors import FileError, InputError, notes_only
 from recsys.evaluation.asked import Asked, Content
 from recsys.evaluation.engine import is_aggregated
 from recsys.evaluation.results import Evaluation, load
@@ -31,7 +31,6 @@ from recsys.inputs.files.atomic_write import rename_if_absent, write_errors_of
 from recsys.metrics.registry import Request
 from recsys.records.json_values import json_value
 from recsys.stats.change_points import MIN_NIGHTS, Change, change_points
-from recsys.stats.results import notes_only
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import numpy as np
 from recsys.comparison.compare import Comparison, compare_results, mean_columns, read_results
 from recsys.display.cells import Columns
 from recsys.display.tabled import Tabled
-from recsys.errors import InputError, UnknownNameError, came_as
+from recsys.errors import InputError, UnknownNameError, came_as, notes_only
 from recsys.evaluation.results import Evaluation, evaluation_of
 from recsys.evaluation.uncertainty import needs_jackknife
 from recsys.inputs.files.reader import read_table
@@ -29,7 +29,7 @@ from recsys.records.facts import Note, note
 from recsys.stats.bootstrap import Resampler, Rng, Units, seed_from_rng
 from recsys.stats.pairing import Aligned, align, describe_missing
 from recsys.stats.rank_sets import Places, over_tasks, place_sets, shown_better
-from recsys.stats.results import check_confidence, notes_only
+from recsys.stats.results import check_confidence
 
 _SUCH_AS = "Such as recsys.rank({'als': als, 'bpr': bpr}), or recsys.rank('board.csv')."
 Runs = dict[Any, list[Evaluation]]

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recsys.debias.propensities import Debiased, check_propensities, clip_weights, effective_sample_size
-from recsys.errors import ColumnError, InputError, UnknownNameError
+from recsys.errors import ColumnError, InputError, UnknownNameError, notes_only
 from recsys.inputs.frames import as_frame, encode_column
 from recsys.records.arrays import Array, Float, Ids
 from recsys.records.checks import check_choices, is_number, is_whole, to_floats
@@ -23,7 +23,7 @@ from recsys.records.facts import Note, note
 from recsys.stats.gaffke import mean_bounds
 from recsys.stats.intervals import mean_interval, ratio_interval
 from recsys.stats.mean_inference import Method
-from recsys.stats.results import Estimate, Interval, notes_only, t_interval
+from recsys.stats.results import Estimate, Interval, t_interval
 from recsys.stats.samples import FEW, Sample
 
 ESTIMATORS = ("logged", "ips", "snips", "dm", "dr")

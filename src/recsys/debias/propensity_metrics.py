@@ -15,7 +15,7 @@ import numpy as np
 
 from recsys.conventions.decisions import AnyConventions, Conventions, relevant
 from recsys.debias.propensities import YANG_POWER, Debiased, inverse_propensity_weights, truth_propensities
-from recsys.errors import ConventionError, InputError, NotDefinedError
+from recsys.errors import ConventionError, InputError, NotDefinedError, notes_only
 from recsys.evaluation.reading import load_ranking
 from recsys.inputs import read_interactions
 from recsys.metrics import Terms
@@ -27,7 +27,7 @@ from recsys.ranks.sources import RankingOptions
 from recsys.records.arrays import Array, Context, Float, Hits, Ids, Interactions, Lists
 from recsys.records.checks import check_choices, to_floats
 from recsys.stats.intervals import mean_interval, ratio_interval
-from recsys.stats.results import Estimate, notes_only
+from recsys.stats.results import Estimate
 
 ESTIMATORS = ("naive", "ips", "snips", "snips_pooled")
 _ESTIMATED = {

@@ -389,9 +389,9 @@ def with_interval(
     other add up in squares, and so do those away from each other. Their confidence is Tukey's for every pair
     of groups with a value, of which the data chose these two.
     """
+    from recsys.errors import notes_only
     from recsys.stats.corrections import pairwise_confidence
     from recsys.stats.intervals import mean_interval
-    from recsys.stats.results import notes_only
 
     column, users = rows.columns[name], rows.ids if rows.clusters is None else rows.clusters
     known = [groups[label] & ~np.isnan(column) for label in (gap.best, gap.worst)]

@@ -599,8 +599,8 @@ class Evaluation(Reported, Mapping[str, float]):
 
     def _columns_with_intervals(self, *, intervals: bool | None) -> tuple[dict[str, list[Any]], list[object]]:
         """Return the columns and the notes; with the intervals of the values of all users, see `to_text`."""
+        from recsys.errors import notes_only
         from recsys.evaluation.uncertainty import Intervals, is_quick
-        from recsys.stats.results import notes_only
 
         columns, notes = self._columns(), self._footnotes()
         chosen = [str(r) for r in self.requests if intervals or (intervals is None and is_quick(r))]

@@ -20,14 +20,13 @@ from recsys.conventions.decisions import Conventions, describe
 from recsys.display.cells import printable
 from recsys.display.markup import latex_text, markdown_text
 from recsys.display.number_words import plural
-from recsys.errors import FileError, InputError, NoRowsError, came_as
+from recsys.errors import FileError, InputError, NoRowsError, came_as, notes_only
 from recsys.evaluation.files.result_files import document_of, run_facts
 from recsys.evaluation.result_facts import ResultFacts, footnotes_of
 from recsys.evaluation.results import Evaluation, Reported
 from recsys.evaluation.uncertainty import Intervals
 from recsys.inputs.files import write_text
 from recsys.metrics.registry import Request
-from recsys.stats.results import notes_only
 
 # In a sentence, keys between these marks are citations, and a text between the others is to be added.
 _CITED, _ADDED = ("\ue000", "\ue001"), ("\ue002", "\ue003")

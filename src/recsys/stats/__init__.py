@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from recsys.records.registry import lazy_names
 
 if TYPE_CHECKING:
+    from recsys.errors import StatisticsWarning as StatisticsWarning
     from recsys.stats.adjustment import Adjusted as Adjusted
     from recsys.stats.adjustment import covariate_adjusted as covariate_adjusted
     from recsys.stats.adjustment import post_stratified as post_stratified
@@ -78,7 +79,6 @@ if TYPE_CHECKING:
     from recsys.stats.results import SampleRatioWarning as SampleRatioWarning
     from recsys.stats.results import SkewWarning as SkewWarning
     from recsys.stats.results import SmallSampleWarning as SmallSampleWarning
-    from recsys.stats.results import StatisticsWarning as StatisticsWarning
     from recsys.stats.results import StoppedWarning as StoppedWarning
     from recsys.stats.results import TestResult as TestResult
     from recsys.stats.results import UnpairedWarning as UnpairedWarning

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, Literal
 
-from recsys.errors import InputError, RecsysWarning, check_choice, hush, warn
+from recsys.errors import InputError, StatisticsWarning, check_choice, warn
 from recsys.records.checks import is_number
 from recsys.records.facts import Note
 
@@ -212,10 +212,6 @@ def fieller_lift(
     return value / base - 1.0, Interval(max(ends[0], least), ends[1], interval.confidence, "Fieller")
 
 
-class StatisticsWarning(RecsysWarning):
-    """Base of the warnings below."""
-
-
 class SmallSampleWarning(StatisticsWarning):
     """Too few units for the method to mean what it says."""
 
@@ -269,13 +265,6 @@ def warn_once() -> Iterator[None]:
         yield
     finally:
         _ALREADY_WARNED.reset(token)
-
-
-@contextmanager
-def notes_only() -> Iterator[None]:
-    """Inside, cautions do not warn: they are notes on the results only."""
-    with hush(StatisticsWarning):
-        yield
 
 
 def caution(category: type[StatisticsWarning], code: str, **values: Any) -> Note:

@@ -11,10 +11,9 @@ import numpy as np
 
 from recsys.compat.ranx import add_modules
 from recsys.compat.ranx.data_structures import FrozensetDict
-from recsys.errors import UnknownNameError
+from recsys.errors import UnknownNameError, notes_only
 from recsys.records.arrays import Float
 from recsys.stats.paired_tests import paired_t, sign_flip
-from recsys.stats.results import notes_only
 
 __all__ = [
     "compute_statistical_significance",
