@@ -170,8 +170,12 @@ def _where(
     is_known = bounds is not None and all(map(math.isfinite, bounds))
     is_asked = method == "gaffke" or uneven or heavy
     if bounds is not None and (n_rare is not None or (is_asked and is_known)):
-        interval, open_ends = _bounded_interval(sample, bounds, confidence)
-        notes += (note(thin[0], **thin[1], so=open_ends),) if thin else ()
+        interval = mean_bounds(sample, *bounds, confidence)
+        if sample.weights is None and sample.is_binary and bounds == (0.0, 1.0):
+            interval = replace(interval, method="Clopper-Pearson")
+        ends = {"lower": interval.low, "upper": interval.high}
+        lost = [name for name, end in ends.items() if math.isinf(end)]
+        notes += (note(thin[0], **thin[1], so=lost),) if thin else ()
         return Inference(Estimate(value, error, interval, n, notes), interval.method)
     if method == "gaffke":
         method = "t"
@@ -211,17 +215,6 @@ def _thin_facts(
         facts = {"share": share, "effective": effective, "n": sample.n_not_zero, "noun": "value"}
         thin = "heavy_tails", facts
     return thin, uneven, is_heavy
-
-
-def _bounded_interval(
-    sample: Sample, bounds: tuple[float, float], confidence: float
-) -> tuple[Interval, list[str]]:
-    """The interval of a mean of units in a known range, and which of its ends are open."""
-    interval = mean_bounds(sample, *bounds, confidence)
-    if sample.weights is None and sample.is_binary and bounds == (0.0, 1.0):
-        interval = replace(interval, method="Clopper-Pearson")
-    ends = {"lower": interval.low, "upper": interval.high}
-    return interval, [name for name, end in ends.items() if math.isinf(end)]
 
 
 def bounded_mean_test(

@@ -87,13 +87,9 @@ class Sample:
     @staticmethod
     def row(units: Units, row: int = 0) -> Sample:
         """The sample of one row of units."""
-        return Sample.of_totals(units.totals[row], units.weights[row])
-
-    @staticmethod
-    def of_totals(totals: Float, weights: Float, counts: Float | None = None) -> Sample:
-        """The sample of units whose totals are those of their weights."""
+        totals, weights = units.totals[row], units.weights[row]
         with np.errstate(invalid="ignore", divide="ignore"):
-            return Sample.of(totals / weights, weights, counts)
+            return Sample.of(totals / weights, weights)
 
     @staticmethod
     def of(given: Float | Sample, weights: Float | None = None, counts: Float | None = None) -> Sample:
