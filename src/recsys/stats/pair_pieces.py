@@ -123,7 +123,9 @@ class PairsOfPieces:
         both, n_unpaired = aligned.paired(*triple)
         first, second = (aligned.tables[name][metric][both] for name in (model, base))
         centres = (0.0, 0.0) if is_counted else (self._centres[model][metric], self._centres[base][metric])
-        return replace(PairSums.of(first, second, centres), n_unpaired=n_unpaired)
+        so_far = self.sums.get((triple, is_counted))
+        counts = so_far is None or so_far.levels is not None  # no more once they are too many
+        return replace(PairSums.of(first, second, centres, counts=counts), n_unpaired=n_unpaired)
 
     def add(self, key: tuple[Triple, bool], more: PairSums) -> None:
         """Add the sums of a piece to those of a pair, of values that are averaged or that are counted."""

@@ -53,8 +53,10 @@ class PairSums:
     read: Callable[[], Float] = tuple  # type: ignore[assignment]
 
     @staticmethod
-    def of(first: Float, second: Float, centres: tuple[float, float] = (0.0, 0.0)) -> PairSums:
-        """The sums of pairs, of which both sides have a value."""
+    def of(
+        first: Float, second: Float, centres: tuple[float, float] = (0.0, 0.0), *, counts: bool = True
+    ) -> PairSums:
+        """The sums of pairs, of which both sides have a value; `counts`: whether differences are counted."""
         difference = first - second
         if not np.isfinite(difference).all():
             raise InputError("values must be finite or NaN (excluded), got an infinite one.")
@@ -66,7 +68,7 @@ class PairSums:
         }
         columns |= {"a": a, "b": b, "aa": a * a, "ab": a * b, "bb": b * b}
         sums = {name: exact_sum(column) for name, column in columns.items()}
-        return PairSums(len(first), centres, sums, ends, histogram_of([difference]))
+        return PairSums(len(first), centres, sums, ends, histogram_of([difference]) if counts else None)
 
     @staticmethod
     def total(parts: Sequence[PairSums]) -> PairSums:

@@ -296,7 +296,7 @@ class Sample:
         >>> Sample.of(np.array([0.3 - 0.2, 0.4 - 0.3, 0.5, -0.2])).wins_ties_losses(0.1)
         (1, 2, 1)
         """
-        edge = dead_zone + 1e-12 * float(np.abs(self.values).max(initial=0.0))
+        edge = dead_zone + (1e-12 * max(map(abs, self.ends)) if self.n else 0.0)
         above, below = self.count(self.values > edge), self.count(self.values < -edge)
         return above, self.n - above - below, below
 
