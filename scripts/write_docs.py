@@ -27,6 +27,7 @@ from recsys.cli.reference_verbs import (
 from recsys.comparison import compare_keywords
 from recsys.comparison.compare_keywords import CompareOptions
 from recsys.comparison.standard import VERSION, families, family_of, standard_metrics
+from recsys.comparison.transcriptions import EVALUATORS
 from recsys.conventions.decisions import DECISIONS, Conventions, describe
 from recsys.evaluation.cautions import CAUTIONS
 from recsys.evaluation.evaluate_keywords import GROUPS, BatchKeywords, EvaluateKeywords, RunKeywords
@@ -255,6 +256,28 @@ def _value(preset: str, metric: str) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return f"{recsys.evaluate(LISTS, TRUTH, metric, conventions=preset)[metric]:.4f}"
+
+
+def evaluators_page() -> str:
+    """What the sources of evaluators outside the field decide, by metric."""
+    lines = ["# What other evaluators do", "", _OF_EVALUATORS]
+    for name, row in EVALUATORS.items():
+        source = f"[{row.repository}](https://github.com/{row.repository}), {row.version}: `{row.file}`"
+        lines += ["", f"## {name}", "", source]
+        lines += ["", "| metric | decisions | what it does besides |", "|---|---|---|"]
+        for metric in row.metrics:
+            decided = ", ".join(f"`{n}={v}`" for n, v in row.decisions(metric).items())
+            lines.append(f"| {metric} | {decided} | {'; '.join(row.deviations(metric))} |")
+    return "\n".join(lines) + "\n"
+
+
+_OF_EVALUATORS = """
+Read in their sources at the version named, not run: gains, cut-offs, repeats, users without relevant items. A
+decision that is not named is not theirs to take, mostly since they are handed one list at a time; where they
+have no cut-off of their own, they are handed the first k. [Conventions](conventions.md) says what the
+decisions mean, and [`recsys identify`](identify.md) finds them by asking; what it names an evaluator of yours
+after is this table. The libraries behind the [presets](conventions.md) were run and are not repeated here.
+""".strip()
 
 
 def files_page() -> str:
@@ -643,6 +666,7 @@ PAGES = {
         for name in dict.fromkeys(map(family_of, standard_metrics()))
     },
     "cautions.md": cautions_page,
+    "evaluators.md": evaluators_page,
     "files.md": files_page,
     "keywords.md": keywords_page,
     "metrics.md": metrics_page,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
+import time
 from collections.abc import Callable
-from math import log, log2
+from math import log, log2, log10
 
 import pytest
 
@@ -406,3 +408,169 @@ def test_an_evaluator_that_no_row_holds_is_told_by_what_it_does(monkeypatch):
         assert name not in found.evaluators
         told += is_told(found, name, metric)
     assert told >= 0.9 * len(ASKED)
+
+
+def rank_from_0(items, truth, _k, _rows):
+    return 1 / max(places(items, truth)[0] - 1, 1) if places(items, truth) else 0.0
+
+
+def pooled_precision(run, truth, k):
+    tops = {user: [item for item, _ in run.get(user, [])[:k]] for user in truth}
+    hits = sum(len(places(tops[user], truth[user])) for user in truth)
+    return hits / sum(map(len, tops.values()))
+
+
+def by_id(value: Callable) -> Callable:
+    """Equal scores in the order of ids."""
+
+    def evaluator(run: dict, truth: dict, k: int) -> float:
+        ordered = {user: sorted(rows, key=lambda row: (-row[1], row[0])) for user, rows in run.items()}
+        return value(ordered, truth, k)
+
+    return evaluator
+
+
+def after_cut(items, truth, k, rows):
+    return ndcg(reachable, exp2)(list(dict.fromkeys(items)), truth, k, rows)
+
+
+def user_by_user(run, truth, k):
+    """The users of the lists alone, and 1 for a user without relevant items; clicks of grade 2 and more."""
+    values = {}
+    for user, rows in run.items():
+        good = {item for item, grade in truth[user].items() if grade >= 2}
+        top = [item for item, _ in rows[:k]]
+        values[user] = len(good & set(top)) / len(good) if good else 1.0
+    return values
+
+
+# Evaluators that are in no table: what they are asked as, and what has to be told of each.
+INVENTED: dict[str, tuple[Callable, str, dict[str, object], str]] = {
+    "ideal of k, ln in the list": (
+        mean(
+            lambda items, truth, k, _r: sum(1 / log(p + 1) for p in places(items, truth)) / dcg([1] * k)
+        ),
+        "ndcg", {"ideal": "k", "gain": "binary", "no_truth": "zero"}, "ln(r + 1) in the list",
+    ),
+    "cut, then repeats out, gain 2^g - 1": (
+        mean(after_cut), "ndcg", {"gain": "exp2"}, "repeats are taken out of the first k places",
+    ),
+    "gain g in the list, 2^g - 1 in the ideal": (
+        mean(lambda items, truth, k, _r: over(
+            dcg([truth.get(i, 0) for i in items]), dcg(sorted(map(exp2, truth.values()), reverse=True)[:k])
+        )),
+        "ndcg", {"duplicates": "all"}, "2^grade - 1 in the ideal list, the grade in the list",
+    ),
+    "divided by k, empty as 1": (
+        mean(lambda items, truth, k, _r: dcg([float(truth.get(i, 0) > 0) for i in items]) / k, empty=1.0),
+        "ndcg", {"gain": "binary"}, "divided by k in place of",
+    ),
+    "rank from 0": (mean(rank_from_0, empty=None), "mrr", {"no_truth": "skip"}, "counted from 0"),
+    "last hit, whole list, percent": (
+        mean(lambda _i, truth, _k, rows: over(
+            100, max(places([i for i, _ in rows], truth), default=0)
+        )),
+        "mrr", {"no_truth": "zero"}, "1 / r of the last hit",
+    ),
+    "MAP over max(k, relevant), by id": (
+        by_id(mean(ap(lambda n, k, _h: max(n, k), firsts))), "map", {"ties": "by_id"}, "max(k, relevant)",
+    ),
+    "MAP over relevant and one more, median": (
+        mean(ap(lambda n, _k, _h: n + 1), over_users=statistics.median),
+        "map", {"duplicates": "all"}, "one more than the relevant",
+    ),
+    "micro precision over what is listed": (pooled_precision, "precision", {"average": "pooled"}, ""),
+    "found by any of several, users added": (
+        mean(hit, over_users=sum), "hit", {}, "added over the users",
+    ),
+    "recall per user, empty as 1": (
+        user_by_user, "recall", {"relevant_from": 2.0, "duplicates": "first", "no_list": "skip"},
+        "counts as 1",
+    ),
+    "precision of grades": (
+        mean(lambda items, truth, k, _r: sum(truth.get(item, 0) for item in items) / k),
+        "precision", {"duplicates": "all"}, "items count by their grade",
+    ),
+    "F of k + 1 places, arithmetic": (
+        lambda run, truth, k: mean(
+            lambda items, own, k, _r: (len(firsts(items, own)) / k + recall_of_set(items, own, k, _r)) / 2
+        )(run, truth, k + 1),
+        "f", {"precision_over": "k"}, "the first k + 1 places",
+    ),
+    "DCG of g + 1 by log10": (
+        mean(lambda items, truth, _k, _r: sum(
+            (truth[items[p - 1]] + 1) / log10(p + 1) for p in places(items, truth)
+        )),
+        "dcg", {}, "log10(r + 1)",
+    ),
+}  # fmt: skip
+
+
+def test_evaluators_of_no_table_are_told_by_what_they_do():
+    wrong = []
+    for name, (evaluator, metric, decisions, words) in INVENTED.items():
+        found = recsys.identify(evaluator, metric)
+        fits = all(found.fixed.get(decision) == value for decision, value in decisions.items())
+        if not (found and fits and words in "; ".join(found.deviations)):
+            wrong.append((name, found))
+    assert len(wrong) <= 0.1 * len(INVENTED), wrong
+
+
+def test_nothing_fits_within_a_second():
+    """Of a machine that is not busy: processor time."""
+    for metric in ("ndcg", "map", "recall", "f"):
+        identify._space_of.cache_clear()
+        start = time.process_time()
+        found = recsys.identify(lambda *asked: mean(ndcg(reachable))(*asked) ** 2 / 3, metric)
+        assert not found
+        assert time.process_time() - start < 3
+
+
+# Whether the greatest value is reached, and never passed: every list of 4 places over 3 items at k=2.
+BOUNDED = {
+    "haystack, before": (WRITTEN["Haystack before 3.2"]["ndcg"], "ndcg"),
+    "LlamaIndex": (WRITTEN["LlamaIndex"]["map"], "map"),
+    "Spark": (WRITTEN["Spark RankingMetrics"]["recall"], "recall"),
+    "Spark, AP": (WRITTEN["Spark RankingMetrics"]["map"], "map"),
+    "Spark, graded": (WRITTEN["Spark RankingMetrics with relevance"]["ndcg"], "ndcg"),
+    "TruLens": (WRITTEN["TruLens"]["ndcg"], "ndcg"),
+    "list against ideal of k - 1": (
+        mean(ndcg(lambda best, k, _n: sorted(best, reverse=True)[: k - 1])),
+        "ndcg",
+    ),
+    "places from 0": (INVENTED["rank from 0"][0], "mrr"),
+}
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_how_far_above_1_it_goes_is_reached_and_not_passed(name, monkeypatch):
+    evaluator, metric = BOUNDED[name]
+    k, length, grade = 2, 4, 3.0
+    for constant, value in (("EXTREMES_K", k), ("EXTREMES_LENGTH", length), ("EXTREMES_GRADE", grade)):
+        monkeypatch.setattr(identify, constant, value)
+    found = recsys.identify(evaluator, metric)
+    greatest = 0.0
+    for items in itertools.chain(*(itertools.product("abc", repeat=n) for n in range(1, length + 1))):
+        rows = [[item, float(length - at)] for at, item in enumerate(items)]
+        for grades in itertools.product((0, 1, grade), repeat=3):
+            truths = itertools.permutations(zip("abc", grades, strict=True))
+            for truth in truths if "graded" in name else itertools.islice(truths, 1):
+                if any(grades):
+                    own = {item: g for item, g in truth if g}
+                    greatest = max(greatest, evaluator({"u": rows}, {"u": own}, k))
+    if greatest > 1 + 1e-9:
+        assert found.at_most == pytest.approx(greatest)
+        assert "may exceed 1" in str(found)
+    else:
+        assert found.at_most is None
+
+
+def test_what_may_exceed_1_says_by_how_much():
+    found = recsys.identify(WRITTEN["Haystack before 3.2"]["ndcg"], "ndcg")
+    assert found.at_most == pytest.approx(sum(1 / log2(place + 1) for place in range(1, 11)))
+    assert found.to_dict()["at_most"] == found.at_most
+    value = WRITTEN["Haystack before 3.2"]["ndcg"](
+        {"u": [["a", 10 - at] for at in range(10)]}, {"u": {"a": 1}}, 10
+    )
+    assert value == pytest.approx(found.at_most)
+    assert recsys.identify(WRITTEN["Haystack"]["ndcg"], "ndcg").at_most is None

@@ -127,7 +127,6 @@ MEAN: dict[str, tuple[Habit, ...]] = {
         *_wrong(
             "values are percentages: 100 times what they should be",
             "what is reported is 1 minus the value",
-            "values above 1 are cut to 1",
             "the value of each user is rounded to 2 decimals",
             "the value of each user is rounded to 3 decimals",
         ),

@@ -751,9 +751,9 @@ class _Mistakes:
             for number in _numbers(answer)
         ]
         greatest = max(numbers)
-        possible = [0, 2] + ([1] if greatest > 1 else [3])
+        possible = [0, 2] + ([1] if greatest > 1 else [])
         return possible + [
-            4 + at
+            3 + at
             for at, decimals in enumerate((2, 3, 4))
             if single and all(abs(number - round(number, decimals)) < _DOUBLE for number in single)
         ]
@@ -837,7 +837,7 @@ class _Mistakes:
                     ]
                 )
                 if scale >= 3:
-                    rows = np.minimum(rows, 1.0) if scale == 3 else np.round(rows, scale - 2)
+                    rows = np.round(rows, scale - 1)
                 total = _over_users(rows, over_users)
             yield (total, 100 * total, 1 - total)[scale] if scale < 3 else total
 
@@ -847,7 +847,7 @@ class _Mistakes:
         for one in several:
             reading = tuple(self._option(one, options) for options in READING.values())
             mean = tuple(self._option(one, options) for options in self._mean.values())
-            mean = (*mean[:SCALE], mean[SCALE] if mean[SCALE] >= 3 else 0)
+            mean = (*mean[:SCALE], 0)
             at = next(
                 (
                     at
