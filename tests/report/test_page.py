@@ -185,11 +185,11 @@ def test_a_price_where_less_is_better_says_how_much_more_it_is():
     (gini,) = (one for one in price(make_study(results)) if one.label == "gini@10")
     assert gini.says == f"gini@10 {more:.2f}, {more / less:.1f} times wide's {less:.2f}"
     assert gini.leader == "wide"
-    covered = decide(make_study(results, metric="coverage@10"))
+    covered = decide(make_study(results, headline="coverage@10"))
     assert covered.heading == "wide leads on coverage@10"  # which is no merit as such, so nothing is shipped
     assert covered.price == ["costs nothing measured here: no other model is ahead on gini@10"]
     twice = {"a": [results["wide"]] * 2, "b": [results["wide"]] * 2}
-    same = decide(make_study(twice, metric="coverage@10"))
+    same = decide(make_study(twice, headline="coverage@10"))
     assert same.heading == "a and b are identical on coverage@10"
     assert same.says.startswith("All 2 models have coverage@10 0.2")
 
@@ -238,7 +238,7 @@ def test_neither_metrics_nor_cut_offs_change_the_verdict_on_the_headline():
     lists, truth, *_ = world()
     one = evaluations(lists, truth, metrics=("ndcg",), k=(10,))
     many = evaluations(lists, truth, metrics=("recall", "mrr", "ndcg"), k=(1, 5, 10, 20))
-    decisions = [decide(make_study(results, metric="ndcg@10")) for results in (one, many)]
+    decisions = [decide(make_study(results, headline="ndcg@10")) for results in (one, many)]
     assert decisions[0].heading == decisions[1].heading
     assert decisions[0].tiles == decisions[1].tiles
     rows = [
@@ -270,10 +270,10 @@ def test_a_headline_that_cannot_be_compared_leaves_the_others_to_compare():
     results = {
         n: recsys.evaluate_ratings(own, actual, ["rmse", "fcp", "user_rmse"]) for n, own in predicted.items()
     }
-    data = make_study(results, metric="fcp")
+    data = make_study(results, headline="fcp")
     assert (data.comparison.headline, decide(data).heading) == ("rmse", "m0 leads on fcp, untested")
     assert "fcp" not in {row.metric for row in data.comparison}
-    assert "fcp decides" not in Page(report_html(results, metric="fcp")).text
+    assert "fcp decides" not in Page(report_html(results, headline="fcp")).text
 
 
 @pytest.mark.filterwarnings("ignore::recsys.stats.ZeroVarianceWarning")
@@ -369,7 +369,7 @@ def test_what_would_change_the_verdict_names_the_metrics_where_another_leads():
     results = {
         n: recsys.evaluate(own, truth, ["mrr@4", "recall@4"]) for n, own in (("early", early), ("many", many))
     }
-    changes = decide(make_study(results, metric="mrr@4")).changes
+    changes = decide(make_study(results, headline="mrr@4")).changes
     assert changes[0] == "A secondary metric or cut-off: many is ahead on recall@4 (clearly)."
     assert decide(make_study({"early": results["early"]})).changes == ()
 
@@ -500,7 +500,7 @@ def test_the_selection_holds_every_metric_and_group():
 def test_the_selection_tests_the_groups_against_the_reference_over_all_of_them():
     lists, truth, train, _ = world(400)
     data = make_study(
-        evaluations(lists, truth), baseline="model 0", metric="ndcg@10", truth=truth, train=train
+        evaluations(lists, truth), baseline="model 0", headline="ndcg@10", truth=truth, train=train
     )
     held = selection(data)
     best, *_, base = held["models"]
@@ -564,13 +564,22 @@ def test_shares_of_users_by_hits_agree_with_counting():
     )
 
 
-def test_headline_and_metric_name_the_same_and_may_not_differ():
+def test_a_headline_can_be_asked_for():
     lists, truth, *_ = world(n_models=1)
     results = evaluations(lists, truth)
     assert "headline metric mrr@5" in Page(report_html(results, headline="mrr@5")).text
-    assert "headline metric mrr@5" in Page(report_html(results, metric="mrr@5")).text
-    with pytest.raises(InputError, match="differ"):
-        report_html(results, headline="mrr@5", metric="ndcg@5")
+
+
+def test_a_study_prints_its_models_and_is_reported_as_it_is():
+    lists, truth, train, _ = world()
+    study = make_study(evaluations(lists, truth), lists=lists, truth=truth, train=train)
+    assert study.to_frame()["model"].tolist() == study.names
+    assert make_study(study) is study
+    again = make_study(study, headline="mrr@5", audit=[{"severity": "error", "name": "leak"}])
+    assert (again.headline, again.lists, again.history) == ("mrr@5", study.lists, study.history)
+    assert [one["name"] for one in again.audited] == ["leak"]
+    assert again.names == sorted(again.names, key=lambda name: -again.value(name, "mrr@5"))
+    assert study.headline != "mrr@5"
 
 
 def test_the_summary_holds_each_value_with_its_interval(full):
@@ -946,7 +955,7 @@ def test_the_comparison_given_decides_the_headline_unless_a_metric_is_named():
     page = Page(report_html(comparison)).text
     assert "has the highest recall@10" in page
     assert "2 pairs of models on recall@10, holm" in page
-    assert "has the highest mrr@5" in Page(report_html(comparison, metric="mrr@5")).text
+    assert "has the highest mrr@5" in Page(report_html(comparison, headline="mrr@5")).text
 
 
 def test_accuracy_and_coverage_say_which_way_is_better():
@@ -964,7 +973,7 @@ def test_accuracy_and_coverage_say_which_way_is_better():
 def test_a_metric_that_is_better_when_lower_is_read_that_way():
     lists, truth, train, _ = world()
     results = evaluations(lists, truth, metrics=("average_popularity", "recall"), k=(10,), train=train)
-    page = report_html(results, metric="average_popularity@10")
+    page = report_html(results, headline="average_popularity@10")
     lowest = min(results, key=lambda name: results[name]["average_popularity@10"])
     assert f"{lowest} has the lowest average_popularity@10" in Page(page).text
     assert data_of(page)["selection"]["models"][0] == lowest

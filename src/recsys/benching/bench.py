@@ -32,7 +32,7 @@ from recsys.benching.bench_plan import (
     words_on_missing_lists,
 )
 from recsys.benching.time_plan import fit_into
-from recsys.comparison.compare import Comparison, compare
+from recsys.comparison.compare import compare
 from recsys.comparison.history import record
 from recsys.conventions.decisions import Conventions
 from recsys.display.cells import Columns
@@ -52,7 +52,7 @@ from recsys.errors import (
 from recsys.evaluation.files.result_files import run_facts
 from recsys.evaluation.options import EvaluationOptions
 from recsys.evaluation.reading import CommonInputs, load_ranking
-from recsys.evaluation.results import Evaluation, Reported
+from recsys.evaluation.results import Evaluation
 from recsys.inputs.ids import ID_KINDS, IdKind
 from recsys.metrics.registry import Request, metric_set, set_requests
 from recsys.models.model_files import fingerprint
@@ -106,7 +106,7 @@ class Against(str):
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Bench(Study, Reported):
+class Bench(Study):
     """What `bench` found: prints the decision, the models by merit, and how it came about.
 
     It is a study: `runs` on the test, best first, one for each seed where training draws; `lists` of the
@@ -132,13 +132,6 @@ class Bench(Study, Reported):
     findings: Sequence[Finding]
     audit: Audit
     notes: Sequence[Remark]
-
-    @property
-    def _results(self) -> Comparison | Evaluation:
-        return self.comparison or self.first(self.best)
-
-    def _report_inputs(self) -> dict[str, Any]:
-        return {"results": self}
 
     def _decision_lines(self) -> list[str]:
         """Return the decision card as lines, the heading first."""
@@ -178,7 +171,7 @@ class Bench(Study, Reported):
         leaks = [f"Leak: {one.message}" for one in self.findings if one.severity == "error"]
         odd = [Caution.of(one.name, one.message) for one in self.findings if one.severity == "warning"]
         remarks = [f"{heading}: " + sentence for heading, sentence in self.notes]
-        return [*leaks, *remarks, *odd, *self.cautions, *self.sampling]
+        return [*leaks, *remarks, *odd, *super()._footnotes()]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the decision, every value, and how it came about, as values that JSON can hold."""
@@ -403,7 +396,7 @@ class _Work:
             "candidates": "but for the items that the user had before the test",
         }
         study = make_study(
-            self.runs, baseline=BASELINE, metric=self.headline, lists=self.lists, truth=self.test,
+            self.runs, baseline=BASELINE, headline=self.headline, lists=self.lists, truth=self.test,
             train=self.history, items=items, methods=facts,
         )  # fmt: skip
         if len(self.runs) > 1:

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from recsys.audits import audit
-from recsys.comparison.compare import Comparison
 from recsys.conventions.decisions import Conventions
 from recsys.display.cells import Columns
 from recsys.display.text_tables import note_text
 from recsys.errors import MissingExtraError
 from recsys.evaluation.options import EvaluationOptions
 from recsys.evaluation.reading import CommonInputs
-from recsys.evaluation.results import Evaluation, Reported
+from recsys.evaluation.results import Evaluation
 from recsys.inputs import read_interactions
 from recsys.models.baselines import popularity, shuffled, similar_items, training_counts
 from recsys.models.rerankers import blend, content
@@ -39,7 +38,7 @@ def _describe_world(world: DemoWorld) -> str:
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Showcase(Study, Reported):
+class Showcase(Study):
     """The study of the demo: its world, and what was left out."""
 
     world: DemoWorld
@@ -57,10 +56,6 @@ class Showcase(Study, Reported):
 
     def _footnotes(self) -> list[str]:
         return [f"verdict: on {_SHOWN[0]}, against {_BASELINE}", *self.left_out]
-
-    @property
-    def _results(self) -> Comparison | Evaluation:
-        return self.comparison or self.first(self.best)
 
     def _report_inputs(self) -> dict[str, Any]:
         return {"results": self, "title": "The demo world"}
@@ -103,7 +98,7 @@ def showcase(seed: int = 0) -> Showcase:
         evaluations[name], lists[name] = listed.evaluation, listed.lists
     best = max(evaluations, key=lambda name: evaluations[name][_SHOWN[0]])
     study = make_study(
-        evaluations, baseline=_BASELINE, metric=_SHOWN[0], lists=lists, truth=truth, train=history,
+        evaluations, baseline=_BASELINE, headline=_SHOWN[0], lists=lists, truth=truth, train=history,
         items=world.items, audit=audit(train, test, lists=lists[best]),
         embeddings=dict(zip(world.items["item_id"], world.embeddings, strict=True)),
     )  # fmt: skip

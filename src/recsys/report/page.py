@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
 
 from recsys.display.number_words import plural
-from recsys.errors import InputError
 from recsys.inputs.files import write_text
 from recsys.report.charts.chart import Chart
 from recsys.report.decision import Decision
@@ -42,7 +41,6 @@ class ReportOptions(TypedDict, total=False):
 
     baseline: str | None
     headline: str | None
-    metric: str | None
     title: str | None
     audit: Any
     history: Any
@@ -60,7 +58,6 @@ def write_report(
     *,
     baseline: str | None = None,
     headline: str | None = None,
-    metric: str | None = None,
     title: str | None = None,
     audit: Any = None,
     history: Any = None,
@@ -78,7 +75,6 @@ def write_report(
         results: an evaluation, {name: evaluation}, {name: [run, run, …]}, a list, or a comparison.
         baseline: the model the others are compared with; by default the best is compared with each other.
         headline: the metric the page opens with; by default that of the comparison, or the first.
-        metric: the same as `headline`, by its former name.
         title: the page's heading.
         audit: what recsys.audit found, or findings as dictionaries (name, severity, count, message, examples,
             todo) with the severity error, warning, info, note or ok.
@@ -105,7 +101,7 @@ def write_report(
     """
     target = Path(path)
     text = report_html(
-        results, baseline=baseline, headline=headline, metric=metric, title=title, audit=audit,
+        results, baseline=baseline, headline=headline, title=title, audit=audit,
         history=history, items=items, lists=lists, truth=truth, train=train, embeddings=embeddings,
         methods=methods,
     )  # fmt: skip
@@ -118,18 +114,9 @@ write = write_report  # reads well as recsys.report.write
 _WHERE_NOTHING_WAS_FOUND = ("audit", "conventions", "provenance")
 
 
-def report_html(
-    results: Any,
-    *,
-    headline: str | None = None,
-    metric: str | None = None,
-    title: str | None = None,
-    **inputs: Any,
-) -> str:
+def report_html(results: Any, *, title: str | None = None, **inputs: Any) -> str:
     """Return the report as text; see write_report."""
-    if None not in (headline, metric) and headline != metric:
-        raise InputError(f"headline={headline!r} and metric={metric!r} differ.", hint="Pass headline= alone.")
-    study = make_study(results, metric=headline if metric is None else metric, **inputs)
+    study = make_study(results, **inputs)
     names = study.names
     if len(names) == 1:
         default_title = f"Evaluation of {names[0]}"

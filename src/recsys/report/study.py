@@ -16,9 +16,10 @@ import numpy as np
 from recsys.comparison.compare import Comparison, compare
 from recsys.comparison.history import ResultHistory
 from recsys.conventions.decisions import relevant
+from recsys.display.cells import Columns
 from recsys.errors import InputError, RecsysError, UnknownNameError, came_as, check_choice, hush
 from recsys.evaluation.cautions import comparison_cautions, unique_cautions
-from recsys.evaluation.results import Evaluation
+from recsys.evaluation.results import Evaluation, Reported
 from recsys.evaluation.uncertainty import needs_jackknife
 from recsys.inputs import read_interactions, read_lists
 from recsys.inputs.frames import as_frame, detect_columns
@@ -89,7 +90,7 @@ class _WhenAsked(dict[Key, Value]):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Study:
+class Study(Reported):
     """Evaluations by model, best first, their comparison, and what else a report shows.
 
     It is made once and does not change; whatever follows from it is found once. Terminal, JSON, notebook,
@@ -127,6 +128,20 @@ class Study:
     def of(cls, study: Study, **more: Any) -> Self:
         """Return a study of this kind: what the other holds, and `more`."""
         return cls(**{one.name: getattr(study, one.name) for one in fields(Study)}, **more)
+
+    @property
+    def _results(self) -> Comparison | Evaluation:
+        return self.comparison or self.first(self.best)
+
+    def _report_inputs(self) -> dict[str, Any]:
+        return {"results": self}
+
+    def _columns(self) -> Columns:
+        values = {metric: [self.value(name, metric) for name in self.names] for metric in self.metrics}
+        return {"model": self.names, **values}
+
+    def _footnotes(self) -> Sequence[object]:
+        return [*self.cautions, *self.sampling]
 
     @property
     def names(self) -> list[str]:
@@ -350,7 +365,7 @@ def make_study(
     results: Any,
     *,
     baseline: str | None = None,
-    metric: str | None = None,
+    headline: str | None = None,
     lists: Any = None,
     truth: Any = None,
     train: Any = None,
@@ -365,12 +380,12 @@ def make_study(
     A study stays as it is, but for what else is given.
     """
     if not isinstance(results, Study):
-        study = _study_of(results, baseline, metric)
-    elif baseline is None and metric is None:
+        study = _study_of(results, baseline, headline)
+    elif baseline is None and headline is None:
         study = results
     else:
         of_all = results.compared or results.runs
-        again = _study_of(of_all, baseline or results.baseline, metric or results.headline)
+        again = _study_of(of_all, baseline or results.baseline, headline or results.headline)
         study = replace(results, runs=again.runs, baseline=again.baseline, headline=again.headline)
     read: dict[str, Any] = {
         "lists": None if lists is None else _read_model_lists(lists, study.names),
@@ -386,14 +401,14 @@ def make_study(
     return replace(study, **read) if read else study
 
 
-def _study_of(results: Any, baseline: str | None, metric: str | None) -> Study:
+def _study_of(results: Any, baseline: str | None, headline: str | None) -> Study:
     """Return the results alone, best first."""
     runs, comparison = _read_results(results)
     base = _choose_baseline(runs, baseline, comparison)
     shared = [m for m in next(iter(runs.values()))[0] if all(m in e for s in runs.values() for e in s)]
     if not shared:
         raise InputError("the models share no metric.", hint="Evaluate all models with the same metrics.")
-    study = Study(runs, base, _choose_metric(runs, shared, metric, comparison), comparison)
+    study = Study(runs, base, _choose_metric(runs, shared, headline, comparison), comparison)
     return replace(study, runs={name: runs[name] for name in study.ranked(study.headline)})
 
 
