@@ -1479,7 +1479,7 @@ def test_init_names_the_file_from_its_own_folder_and_overwrites_nothing(place):
     assert checked.exit_code == 0, checked.output
     again = CliRunner().invoke(cli, ["init", "ratings.csv", "-o", "study/p.toml"], prog_name="recsys")
     assert again.exit_code == 2
-    assert "there already" in again.stderr
+    assert "already exists" in again.stderr
 
 
 def test_a_protocol_trains_a_baseline_with_settings(place):

@@ -107,7 +107,7 @@ def test_a_folder_that_holds_something_is_not_touched(run, tmp_path):
     assert run("r.csv", "--how", "leave_last", "-o", "out").exit_code == 0
     again = run("r.csv", "--how", "leave_last", "-o", "out")
     assert again.exit_code == 2
-    assert "there already" in again.stderr
+    assert "already exists" in again.stderr
     assert run("r.csv", "--how", "leave_last", "-o", "no/such/out").exit_code == 2
     assert run("none.csv", "--how", "leave_last", "-o", "new").exit_code == 3
 

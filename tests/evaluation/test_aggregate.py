@@ -200,7 +200,7 @@ def test_bounds_are_of_the_same_number():
 
 
 def test_what_has_no_such_form_is_refused():
-    with pytest.raises(ConventionError, match="no form with case_weights"):
+    with pytest.raises(ConventionError, match="cannot be computed with case_weights"):
         recsys.evaluate(
             LISTS, TRUTH, METRICS, aggregate="trimmed(0.2)", case_weights=dict.fromkeys(USERS, 2.0)
         )

@@ -258,7 +258,7 @@ def test_a_metric_of_lists_that_says_nothing_of_its_order_is_refused():
 
     try:
         lists, truth = {1: [("b", 1.0), ("a", 1.0), ("c", 0.5), ("d", 0.5)]}, {1: {"a"}}
-        with pytest.raises(ConventionError, match="nothing is known of how the order moves it"):
+        with pytest.raises(ConventionError, match="it is not known how the order moves it"):
             recsys.evaluate(lists, truth, "first_letter", conventions={"ties": "best"})
         lists[1][0] = ("b", 2.0)
         assert (

@@ -141,7 +141,7 @@ def test_users_without_a_column_explain_nothing(name):
         "a": recsys.evaluate({1: ["a"], 2: ["b"]}, {1: ["a"], 2: ["a"]}, "mrr"),
         "b": recsys.evaluate({1: ["b"], 2: ["a"]}, {1: ["a"], 2: ["a"]}, "mrr"),
     }
-    with pytest.raises(ColumnError, match=f"{name} has no column besides the users"):
+    with pytest.raises(ColumnError, match=f"{name} has no column other than the users"):
         recsys.compare(models, **{name: pd.DataFrame({"user": [1, 2]})})
 
 

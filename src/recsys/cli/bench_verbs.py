@@ -294,7 +294,7 @@ def init_command(given: Given) -> None:
     from recsys.inputs.files import write_text
 
     if given.output.exists():
-        raise click.UsageError(f"--output {given.output}: it is there already; name a new file.")
+        raise click.UsageError(f"--output {given.output} already exists; name a new file.")
     encoding = None if given.encoding == "utf-8" else given.encoding
     reading = {"ids": given.ids, "format": given.form, "encoding": encoding}
     text = protocol_text(_plan(given), given.file, given.output, draws=given.pick("seed", "seeds"), **reading)

@@ -160,7 +160,7 @@ def split_command(given: Given) -> None:
             "Say --how, such as --how leave_last -n 5 (see --help), or --rerun a manifest; not both."
         )
     if given.output.exists() and (not given.output.is_dir() or any(given.output.iterdir())):
-        raise click.UsageError(f"-o {given.output}: it is there already; name a new or empty folder.")
+        raise click.UsageError(f"-o {given.output} already exists; name a new or empty folder.")
     if not given.output.absolute().parent.is_dir():
         raise click.UsageError(f"-o {given.output}: there is no folder {given.output.absolute().parent}.")
     columns = given.gather(FileOptions).columns("truth") or None

@@ -325,7 +325,9 @@ class RetrievalAUROC(_AtTopK):
         aggregation: str | Callable[..., Any] = "mean",
     ) -> None:
         if max_fpr is not None:
-            raise NotDefinedError("RetrievalAUROC has no form with max_fpr here.", hint="Leave it out.")
+            raise NotDefinedError(
+                "RetrievalAUROC cannot be computed with max_fpr here.", hint="Leave it out."
+            )
         super().__init__(empty_target_action, ignore_index, top_k, aggregation)
 
     def compute(self) -> Any:

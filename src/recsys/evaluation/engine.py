@@ -80,13 +80,13 @@ def measure(
         no_order = metric.tied.tie_order == "unknown" and metric.population != "listed"
         if rules.ties in _ORDERS_OF_A_METRIC and no_order and readings.ranked(rules).has_ties:
             raise ConventionError(
-                f"nothing is known of how the order of equal scores moves {metric.name}, so it has no "
+                f"it is not known how the order of equal scores moves {metric.name}, so it has no "
                 f"{rules.ties} one.",
                 hint=Phrase("Use {ties='by_id'}, or {per_metric=} for {} alone.", metric.name),
             )
         if judged.item_weights is not None and not metric.truth.weighted and "lists" not in metric.needs:
             raise ConventionError(
-                f"{metric.name} has no form with item weights.",
+                f"{metric.name} cannot be computed with item weights.",
                 hint="Use hits, recall, dcg or ndcg with item_weights.",
             )
         readings.under(rules)  # whatever is computed block by block finds it there

@@ -202,7 +202,7 @@ def catalogue_value(
         raise InputError(
             f"{len(reading.shown):,} items were shown, but the catalogue has {reading.n_items:,}.",
             table="catalogue",
-            hint=Phrase("Pass {catalogue=} with all item ids, or their right number."),
+            hint=Phrase("Pass {catalogue=} with all item ids, or how many there are."),
         )
     value = float(request.metric.body(reading, request.k, rules, **request.own_params))  # type: ignore[arg-type]
     low, high = request.metric.bounds

@@ -246,7 +246,7 @@ def _orders_of_lists(reading: Reading, request: Request, rules: Conventions) -> 
     elif tie_order == "items":
         key, open_entries = _values_of_items(reading, request, rules, groups)
     elif tie_order != "set":
-        why = "nothing is known of how the order moves it"
+        why = "it is not known how the order moves it"
         check_one_order(reading, request, rules, by_place=True, why=why)
     n_members = np.where(open_entries, groups.number()[1], 0)
     if n_members.max(initial=0) > MOST_TIED:

@@ -554,7 +554,7 @@ def check_finite(sums: Float, what: str) -> Float:
     """Return the sums themselves, or raise an error if one of them passes the largest float64."""
     if len(sums) and not math.isfinite(float(sums.max())):
         raise InputError(
-            f"the {what} of one user add up past 1.8e308, the largest number there is.",
+            f"the {what} of one user exceed 1.8e308, the largest number there is.",
             hint="Divide all of them by the same number.",
         )
     return sums

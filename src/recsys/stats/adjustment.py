@@ -322,7 +322,7 @@ def lookup_covariates(table: Table, known_means: Mapping[str, float] | None, use
     row_of_user = _user_rows(table, users, "covariates")
     columns = {name: _covariate_numbers(name, column) for name, column in table.columns.items()}
     if not columns:
-        raise ColumnError("covariates has no column besides the users.", table="covariates")
+        raise ColumnError("covariates has no column other than the users.", table="covariates")
     values = {
         name: np.where(row_of_user >= 0, column[row_of_user], np.nan) for name, column in columns.items()
     }
@@ -356,7 +356,7 @@ def lookup_strata(table: Table, known_shares: Mapping[Any, float] | None, users:
     """The strata of these users; `known_shares` may else come from further users in the table."""
     row_of_user = _user_rows(table, users, "strata")
     if not table.columns:
-        raise ColumnError("strata has no column besides the users.", table="strata")
+        raise ColumnError("strata has no column other than the users.", table="strata")
     # Several columns are crossed.
     columns = [[_cell_label(cell) for cell in column.tolist()] for column in table.columns.values()]
     labels = np.empty(len(table.ids), dtype=object)

@@ -108,7 +108,7 @@ class Aggregate:
             return cases.quantiles([self.share])[0]
         if cases.is_weighted:
             raise ConventionError(
-                f"aggregate={self.name!r} has no form with case_weights.",
+                f"aggregate={self.name!r} cannot be computed with case_weights.",
                 hint="Leave out case_weights, or use a percentile or the mean.",
             )
         return exact_mean(np.repeat(cases.values, self._kept(cases.shares).astype(np.int64)))

@@ -248,7 +248,7 @@ def test_columns_are_checked_although_there_are_no_rows():
     with pytest.raises(ColumnError, match="recognised as the item"):
         batches.update(pd.DataFrame({"user": [], "thing": []}), {})
     batches.update(pa.table({"user": pa.array([], pa.string()), "item": pa.array([], pa.int64())}), {})
-    with pytest.raises(InputError, match="nothing was evaluated"):
+    with pytest.raises(InputError, match="nothing has been evaluated"):
         batches.result()
     with pytest.raises(InputError, match="no rows"):
         recsys.evaluate({1: [2]}, pd.DataFrame({"user": [], "item": []}), ["mrr"])
@@ -403,7 +403,7 @@ def test_a_piece_may_be_measured_without_being_kept():
     merged = merge(pieces)
     assert merged.counts == whole.counts
     assert merged.rows.columns["recall@2"].tobytes() == whole.values_of("recall@2").tobytes()
-    with pytest.raises(InputError, match="nothing was evaluated"):
+    with pytest.raises(InputError, match="nothing has been evaluated"):
         evaluator.result()
 
 

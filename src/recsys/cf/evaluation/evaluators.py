@@ -39,7 +39,7 @@ class StandardEvaluator(ABC):
         """A DataFrame by user id, one column per metric, evaluated users only."""
         if self._last_results is None:
             raise InputError(
-                "nothing was evaluated yet.", hint="Call evaluate(test_data, user_pos_train) first."
+                "nothing has been evaluated yet.", hint="Call evaluate(test_data, user_pos_train) first."
             )
         return self._last_results.per_user()
 

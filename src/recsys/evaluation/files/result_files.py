@@ -111,7 +111,7 @@ def write_result(
     of_values = [str(request) for request in result.requests if request.metric.pooling.summary is not None]
     if of_values and result.partial.sums:
         raise InputError(
-            f"the summary of {of_values[0]} needs the values per user, and those lie in a folder.",
+            f"the summary of {of_values[0]} needs the values per user, and those are in a folder.",
             hint="Keep the folder: recsys.load(folder) opens the whole result.",
         )
     document = whole_document(result, groups=groups, run=run)

@@ -215,7 +215,7 @@ class PieceStore:
         if changed:
             raise FileError(
                 f"{', '.join(changed)} changed since the checkpoint in {self.folder} was made.",
-                hint="Remove the folder to begin anew, or name another one.",
+                hint="Remove the folder to start again, or name another one.",
             )
         self.plan = stored
 

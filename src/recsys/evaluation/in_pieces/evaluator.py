@@ -116,7 +116,7 @@ class Evaluator:
     def result(self) -> Evaluation:
         """Return the evaluation of all users so far; equal to evaluating them at once."""
         if not self._parts:
-            raise InputError("nothing was evaluated yet.", hint="Call update(lists, truth) first.")
+            raise InputError("nothing has been evaluated yet.", hint="Call update(lists, truth) first.")
         self._parts = [_Batch.join(self._parts)]
         partial, truth_keys = self._parts[0]
         refuse_no_weight(partial.rows.weights)
