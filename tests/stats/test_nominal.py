@@ -77,7 +77,11 @@ def test_the_grid_names_every_cell_once_and_has_a_cell_for_every_promise(nominal
         small.setdefault(one.family, one)
     assert set(small) == set(nominal.FAMILIES)
     lines = [one.run(2) for one in [*small.values(), cell(nominal, "sampled ranks: ranks of Zipf 0.7, 1000")]]
-    lines.append(cell(nominal, "different: ndcg@10, 70% zeros, correlation 0.8, 300").run(2))  # has power
+    worlds = (
+        "different: ndcg@10, 70% zeros, correlation 0.8",
+        "boards: ndcg@10, 70% zeros, 8 models that spread",
+    )
+    lines += [cell(nominal, f"{name}, 300").run(2) for name in worlds]  # these have power
     assert {promise for line in lines for promise in line["rates"]} == set(nominal.PROMISES)
 
 

@@ -409,10 +409,13 @@ def few_levels(values: Float, counts: Float) -> tuple[Float, Float]:
 
 def histogram_of(columns: Sequence[Float], most: int | None = None) -> Histogram | None:
     """The distinct rows of the columns and how often each occurs; None if there are more than `most`."""
+    most = most or MOST_DISTINCT
+    if len(columns) == 1:
+        values, counts = np.unique(columns[0] + 0.0, return_counts=True)  # -0.0 is 0.0
+        return None if len(values) > most else Histogram(values[:, None], counts)
     import pandas as pd
 
-    most = most or MOST_DISTINCT
-    code, distinct = pd.factorize(columns[0] + 0.0)  # -0.0 is 0.0
+    code, distinct = pd.factorize(columns[0] + 0.0)
     rows = distinct[:, None]
     for column in columns[1:]:
         codes, values = pd.factorize(column + 0.0)
