@@ -59,3 +59,12 @@ def test_ranks_among_candidates_are_measured_again_and_have_no_bounds():
     assert (found.cautions, found.truth_keys, found.ranges) == ((), None, {"hit@1": (0.0, 1.0)})
     with pytest.raises(RecsysError, match="made of sampled candidates"):
         found.bounds()
+
+
+def test_what_readers_noticed_of_merged_results_adds_up():
+    lists = {user: [1, 2] for user in range(8)}
+    truth = [[1, 1, 2], [3, 3]] * 4
+    parts = [{user: truth[user] for user in range(start, start + 4)} for start in (0, 4)]
+    one, other = (recsys.evaluate({user: lists[user] for user in part}, part, ["mrr"]) for part in parts)
+    assert one.merge(other).notes == recsys.evaluate(lists, dict(enumerate(truth)), ["mrr"]).notes
+    assert one.merge(other).notes["truth"]["repeated_rows"] == 8

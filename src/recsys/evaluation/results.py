@@ -10,6 +10,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
@@ -21,6 +22,7 @@ from recsys.errors import InputError, MergeError, NoRowsError, NotDefinedError, 
 from recsys.evaluation.engine import is_aggregated, merge, summarise
 from recsys.evaluation.exposure import catalogue_value, exposure_by_group, exposure_key
 from recsys.evaluation.origin import Origin, StoredOrigin
+from recsys.evaluation.result_facts import ResultFacts
 from recsys.metrics import lookup
 from recsys.metrics.ranges import Range, union_ranges
 from recsys.metrics.registry import METRICS, Request
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
     from recsys.evaluation.bounds import Bounds
     from recsys.evaluation.files.result_files import MissingRows
     from recsys.evaluation.groups import Gap
-    from recsys.evaluation.result_facts import ResultFacts
     from recsys.evaluation.uncertainty import Intervals
     from recsys.records.facts import Caution
     from recsys.report.methods import Methods, MethodsFacts
@@ -424,37 +425,31 @@ class Evaluation(Reported, Mapping[str, float]):
                     f"a result merges with other results, not with {type(other).__name__}.",
                     hint="Write first.merge(second, third), or first.merge(*rest) for a list.",
                 )
-            if [*other] != [*self]:
-                raise MergeError(
-                    f"the results hold different metrics: {', '.join(self)} and {', '.join(other)}.",
-                    hint="Evaluate every part with the same metrics.",
-                )
-            if other.conventions != self.conventions:
-                raise MergeError(
-                    f"the results have different conventions: {self.conventions} and {other.conventions}.",
-                    hint=Phrase("{explain()} says what differs."),
-                )
-            if other.aggregate != self.aggregate:
-                raise MergeError(
-                    f"the results have different aggregates: {self.aggregate or 'mean'} and "
-                    f"{other.aggregate or 'mean'}.",
-                    hint="Evaluate every part with the same aggregate=.",
-                )
+            for what, mine, theirs in (
+                ("metrics", ", ".join(self), ", ".join(other)),
+                ("conventions", self.conventions, other.conventions),
+                ("aggregates", self.aggregate or "mean", other.aggregate or "mean"),
+            ):
+                if mine != theirs:
+                    raise MergeError(
+                        f"the results have different {what}: {mine} and {theirs}.",
+                        hint=Phrase("Evaluate every part in the same way; {explain()} says what differs."),
+                    )
         from recsys.evaluation.asked import join_asked
         from recsys.evaluation.cautions import unique_cautions
 
-        merged = merge([self.partial, *(o.partial for o in others)])
-        cautions = unique_cautions([self.cautions, *(o.cautions for o in others)])
-        keys: Array | None = None
-        if merged.per_case is not None and all(e.truth_keys is not None for e in (self, *others)):
-            ids = np.concatenate([e.per_case.ids for e in (self, *others)])
-            keys = np.concatenate([e.truth_keys for e in (self, *others)])[np.argsort(ids, kind="stable")]
+        parts, keys = (self, *others), None
+        merged = merge([part.partial for part in parts])
+        known = [part.truth_keys for part in parts if part.truth_keys is not None]
+        if merged.per_case is not None and len(known) == len(parts):
+            ids = np.concatenate([part.per_case.ids for part in parts])
+            keys = np.concatenate(known)[np.argsort(ids, kind="stable")]
         origin = StoredOrigin(
-            facts=self.facts,
-            cautions=cautions,
+            facts=reduce(ResultFacts.joined, (part.facts for part in parts)),
+            cautions=unique_cautions(part.cautions for part in parts),
             keys=keys,
-            asked=join_asked([e.asked for e in (self, *others)]),
-            ranges=union_ranges(self.ranges, *(o.ranges for o in others)),
+            asked=join_asked([part.asked for part in parts]),
+            ranges=union_ranges(*(part.ranges for part in parts)),
         )
         return Evaluation(merged, self.requests, self.conventions, origin=origin)
 
