@@ -9,8 +9,8 @@ import pytest
 
 import recsys
 from recsys.errors import ConventionError, InputError, NotDefinedError, TieWarning, UnknownNameError
-from recsys.evaluation.stopping import StopWhen, restrict_to_cases
-from recsys.records.arrays import Ids
+from recsys.evaluation.stopping import StopWhen
+from recsys.records.arrays import Ids, restrict_to_cases
 from recsys.stats.results import StatisticsWarning, StoppedWarning, UnpairedWarning
 
 

@@ -23,7 +23,8 @@ from recsys.evaluation.reading import CommonInputs
 from recsys.evaluation.results import Evaluation
 from recsys.inputs import read_interactions
 from recsys.inputs.byte_sizes import parse_memory
-from recsys.ranks.sources import RankingOptions, blocked_scan
+from recsys.ranks.rankings import RankingOptions
+from recsys.ranks.sources import blocked_scan
 from recsys.ranks.sources.blocked_scan import BlockedScan, RowReader
 from recsys.records.arrays import Ids
 from worlds.kernels import assert_same, is_finite_world, worlds

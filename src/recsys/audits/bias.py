@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
@@ -16,8 +14,8 @@ from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.results import Evaluation
 from recsys.metrics.registry import metric_set, set_requests
 from recsys.models.baselines import popular_head
-from recsys.ranks.sources import Factors, Scores
-from recsys.records.arrays import Bool, Float, Ids, Interactions
+from recsys.ranks.rankings import Ranking
+from recsys.records.arrays import Bool, Float, Interactions
 
 _PRESETS = ("trec_eval", "rectools", "recbole", "lenskit")
 _CUTS = (5, 10, 20)
@@ -164,29 +162,18 @@ def _least_agreement(values: Float, names: list[str]) -> tuple[float, tuple[str,
     return least, pair
 
 
-def _metric_values(e: Evidence, ranked: Any, truth: Interactions | None = None) -> dict[str, float]:
+def _metric_values(e: Evidence, ranked: Ranking, truth: Interactions | None = None) -> dict[str, float]:
     """The metrics of the audit for lists or a source; 0 for NaN."""
     metrics = list(e.metrics) or list(set_requests("popularity", e.k))
     result = _evaluate(e, ranked, e.truth if truth is None else truth, metrics)
     return {name: value if value == value else 0.0 for name, value in result.items()}  # noqa: PLR0124 - NaN
 
 
-def _evaluate(e: Evidence, ranked: Any, truth: Interactions, metrics: list[str]) -> Evaluation:
+def _evaluate(e: Evidence, ranked: Ranking, truth: Interactions, metrics: list[str]) -> Evaluation:
     """An evaluation of a source, or of the lists of the sampled users."""
-    if isinstance(ranked, Factors | Scores):
-        return evaluate(ranked, truth, metrics, seen=e.history, conventions=e.conventions)
-    in_truth = e.truth.cases.code_of(ranked.cases.values) >= 0
-    if not in_truth.all():  # other users have nothing to be compared with
-        rows = np.repeat(in_truth, ranked.sizes)
-        ranked = replace(
-            ranked,
-            cases=Ids(ranked.cases.values[in_truth]),
-            indptr=np.concatenate([[0], np.cumsum(ranked.sizes[in_truth])]),
-            codes=ranked.codes[rows],
-            scores=None if ranked.scores is None else ranked.scores[rows],
-            clusters=None if ranked.clusters is None else ranked.clusters[in_truth],
-        )
-    return evaluate(ranked, truth, metrics, conventions=e.conventions)
+    seen = None if len(ranked.lists.codes) else e.history
+    ranked = ranked.of_cases(e.truth.cases)  # other users have nothing to be compared with
+    return evaluate(ranked, truth, metrics, seen=seen, conventions=e.conventions)
 
 
 def _sample_note(e: Evidence) -> str:

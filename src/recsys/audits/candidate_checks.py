@@ -145,11 +145,11 @@ def _missing_users_finding(e: Evidence, users: Int, fault: str, todo: str) -> Fi
 @check("candidates", "ready lists")
 def unknown_in_lists(e: Evidence) -> CheckResult:
     """Recommended items that occur neither in train or test nor in the catalogue."""
-    if e.ranked.items.kind != e.items.kind:
+    if e.ranked.lists.items.kind != e.items.kind:
         return None
-    names = e.ranked.items.values[np.unique(e.ranked.codes)]
+    names = e.ranked.lists.items.values[np.unique(e.ranked.lists.codes)]
     known = e.items.code_of(names) >= 0
-    if e.catalogue is not None and e.catalogue.kind == e.ranked.items.kind:
+    if e.catalogue is not None and e.catalogue.kind == e.ranked.lists.items.kind:
         known |= e.catalogue.code_of(names) >= 0
     n = int((~known).sum())
     if n == 0:
@@ -204,8 +204,8 @@ def seen_in_lists(e: Evidence) -> CheckResult:
 @check("candidates", "ready lists")
 def repeats_in_lists(e: Evidence) -> CheckResult:
     """An item twice in one list."""
-    case = np.repeat(np.arange(len(e.ranked.cases)), e.ranked.sizes)
-    key = np.sort(case * max(len(e.ranked.items), 1) + e.ranked.codes)
+    case = np.repeat(np.arange(len(e.ranked.lists.cases)), e.ranked.lists.sizes)
+    key = np.sort(case * max(len(e.ranked.lists.items), 1) + e.ranked.lists.codes)
     n = int((key[1:] == key[:-1]).sum())
     if n == 0:
         return None
@@ -276,7 +276,7 @@ def tied_scores(e: Evidence) -> CheckResult:
 def sampled_candidates(e: Evidence) -> CheckResult:
     """Lists that rank the relevant items among a few sampled ones."""
     shown = e.lists
-    sizes = e.ranked.sizes[e.ranked.sizes > 0]
+    sizes = e.ranked.lists.sizes[e.ranked.lists.sizes > 0]
     n_items = len(e.catalogue) if e.catalogue is not None else int((e.train_counts + e.test_counts > 0).sum())
     size = int(np.median(sizes)) if len(sizes) else 0
     is_listed = is_in(e.pairs(e.test), sorted_unique(e.pairs(shown)[shown.known]))

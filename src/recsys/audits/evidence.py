@@ -16,14 +16,15 @@ import numpy as np
 from recsys.audits.findings import Finding
 from recsys.conventions.decisions import Conventions
 from recsys.errors import FloatIdWarning, InputError, Phrase, RecsysError, RecsysWarning, hush
-from recsys.evaluation.reading import load_ranking
 from recsys.inputs.files import read_file
 from recsys.inputs.frames import as_frame, detect_columns, encode_column
 from recsys.inputs.ids import encode, ids_to_array
 from recsys.inputs.rows import Rows, to_interactions
 from recsys.inputs.timestamps import Clock
 from recsys.models.baselines import ItemScores, popularity
-from recsys.ranks.sources import Factors, RankingOptions, Scores
+from recsys.ranks.open_ranking import open_ranking
+from recsys.ranks.rankings import RankingOptions
+from recsys.ranks.sources import Factors, Scores
 from recsys.records.arrays import (
     Array,
     Bool,
@@ -197,9 +198,9 @@ class Evidence:
         if self.ranked is None:
             nothing = np.zeros(0, dtype=np.int64)
             return ListEntries(nothing, nothing, nothing, None)
-        lists = self.ranked
-        if isinstance(lists, Factors | Scores):
-            lists = lists.top(self.sample.tolist(), self.k, RankingOptions(seen=self.history))
+        lists = self.ranked.lists
+        if self.is_source:
+            lists = self.ranked.top(self.sample.tolist(), self.k, RankingOptions(seen=self.history))
         owners = lists.cases.values if lists.clusters is None else lists.clusters
         user, item = self.users.code_of(owners), self.items.code_of(lists.items.values)
         owner = np.repeat(np.arange(len(lists.cases)), lists.sizes)
@@ -339,7 +340,7 @@ def gather_evidence(
             )
         )
         raw = {name: r._replace(clock=None) for name, r in raw.items()}
-    ranked = None if lists is None else load_ranking(lists)
+    ranked = None if lists is None else open_ranking(lists)
     catalogue, numbers = _read_catalogue(items, columns)
     mismatch = _different_id_kinds(raw, ranked, catalogue)
     if mismatch is not None:
@@ -454,8 +455,8 @@ def _to_split_side(raw: RawTable, users: Ids, items: Ids, clock_unit: int | None
 def _different_id_kinds(raw: Mapping[str, RawTable], ranked: Any, catalogue: Ids | None) -> Finding | None:
     """Ids that are numbers in one table and text in another, so that none would match."""
     tables = {name: (table.users, table.items) for name, table in raw.items()}
-    if ranked is not None and hasattr(ranked, "cases"):
-        tables["lists"] = (users_of_lists(ranked), ranked.items)
+    if ranked is not None:
+        tables["lists"] = (users_of_lists(ranked.lists), ranked.lists.items)
     if catalogue is not None:
         tables["items"] = (tables["train"][0], catalogue)
     for at, column in enumerate(("user", "item")):

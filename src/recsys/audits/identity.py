@@ -63,7 +63,10 @@ def _flag_ids(e: Evidence, is_odd: Callable[[str], bool], fault: str, todo: str)
         (side, column, _ids(raw, column)) for side, raw in e.raw.items() for column in ("user", "item")
     ]
     if e.ranked is not None and not e.is_source:
-        columns += [("lists", "user", users_of_lists(e.ranked)), ("lists", "item", e.ranked.items)]
+        columns += [
+            ("lists", "user", users_of_lists(e.ranked.lists)),
+            ("lists", "item", e.ranked.lists.items),
+        ]
     for table, column, ids in columns:
         odd = [value for value in ids.values.tolist() if is_odd(value)] if ids.kind == "str" else []
         if odd:
@@ -114,7 +117,9 @@ def swapped_columns(e: Evidence) -> Iterator[Finding]:
     train, test = e.raw["train"], e.raw["test"]
     yield from _swap_finding("test", (test.users, test.items), (train.users, train.items))
     if e.ranked is not None and not e.is_source:
-        yield from _swap_finding("lists", (users_of_lists(e.ranked), e.ranked.items), (e.users, e.items))
+        yield from _swap_finding(
+            "lists", (users_of_lists(e.ranked.lists), e.ranked.lists.items), (e.users, e.items)
+        )
 
 
 def _swap_finding(name: str, sides: tuple[Ids, Ids], known: tuple[Ids, Ids]) -> Iterator[Finding]:

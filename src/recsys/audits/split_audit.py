@@ -18,7 +18,7 @@ from recsys.audits.evidence import Evidence, gather_evidence
 from recsys.audits.findings import Audit, Finding
 from recsys.conventions.decisions import AnyConventions, Conventions
 from recsys.errors import CutoffError, InputError, RecsysError, RecsysWarning, hush
-from recsys.evaluation.reading import load_ranking
+from recsys.ranks.open_ranking import open_ranking
 
 
 def audit(
@@ -91,7 +91,7 @@ def audit(
         return Audit(findings, ["reading"], dict.fromkeys(names, "the tables cannot be brought together"))
     evidence = replace(
         evidence,
-        models={name: load_ranking(data) for name, data in (models or {}).items()},
+        models={name: open_ranking(data) for name, data in (models or {}).items()},
         k=k,
         metrics=(metrics,) if isinstance(metrics, str) else tuple(metrics or ()),
         conventions=Conventions.of(conventions),

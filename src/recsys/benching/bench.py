@@ -51,12 +51,13 @@ from recsys.errors import (
 )
 from recsys.evaluation.files.result_files import run_facts
 from recsys.evaluation.options import EvaluationOptions
-from recsys.evaluation.reading import CommonInputs, load_ranking
+from recsys.evaluation.reading import CommonInputs
 from recsys.evaluation.results import Evaluation
 from recsys.inputs.ids import ID_KINDS, IdKind
 from recsys.metrics.registry import Request, metric_set, set_requests
 from recsys.models.model_files import fingerprint
 from recsys.models.trainable import TRAINABLE, Trainable, free_memory, tune
+from recsys.ranks.open_ranking import open_ranking
 from recsys.ranks.ranked_truth import without_history
 from recsys.ranks.sources.source_files import arrays_of
 from recsys.records.arrays import Interactions, Lists, cached_property
@@ -463,7 +464,7 @@ class _Work:
     def _read(self, name: str) -> None:
         """Add a model that was handed over."""
         given = self.models[name]
-        source = load_ranking(given, ids=self.ids if isinstance(given, str | os.PathLike) else None)
+        source = open_ranking(given, ids=self.ids if isinstance(given, str | os.PathLike) else None).given
         source = with_ids_of(self.history, source)
         self._add(name, source)
         self.findings.extend(_find_leak(name, source, self.plan, self.history))

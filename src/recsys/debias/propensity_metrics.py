@@ -16,15 +16,14 @@ import numpy as np
 from recsys.conventions.decisions import AnyConventions, Conventions, relevant
 from recsys.debias.propensities import YANG_POWER, Debiased, inverse_propensity_weights, truth_propensities
 from recsys.errors import ConventionError, InputError, NotDefinedError, notes_only
-from recsys.evaluation.reading import load_ranking
 from recsys.inputs import read_interactions
 from recsys.metrics import Terms
 from recsys.metrics.ranges import DataLimits, metric_range
 from recsys.metrics.readings import Reading
 from recsys.metrics.registry import Request, check_needs, parse_all
-from recsys.ranks.ranked_truth import match_truth
-from recsys.ranks.sources import RankingOptions
-from recsys.records.arrays import Array, Context, Float, Hits, Ids, Interactions, Lists
+from recsys.ranks.open_ranking import open_ranking
+from recsys.ranks.rankings import LISTS, RankingOptions
+from recsys.records.arrays import Array, Context, Float, Hits, Ids, Interactions
 from recsys.records.checks import check_choices, to_floats
 from recsys.stats.intervals import mean_interval, ratio_interval
 from recsys.stats.results import Estimate
@@ -101,18 +100,15 @@ def evaluate(
     names = _check_estimators(estimators, n_relevant)
     for request in requests:
         _check_additive(request, observed)
-    ranked = load_ranking(lists)
+    ranked = open_ranking(lists).among(None, None, complete=full_ranking, source=LISTS)
     history = None if seen is None else read_interactions(seen, table="seen")
-    if isinstance(ranked, Lists):
-        judged: Any = match_truth(ranked, observed, complete=full_ranking, rank_gaps=base.rank_gaps)
-        # The cases of the ranking: users who only have a list have no items in the truth.
-        observed = Interactions(
-            judged.cases, judged.items, judged.truth_indptr, judged.judged, judged.grades,
-            clusters=judged.clusters,
-        )  # fmt: skip
-    else:
-        judged = ranked.judge(observed, RankingOptions(seen=history))
-        full_ranking = True
+    how = RankingOptions(seen=history, shared=True, rank_gaps=base.rank_gaps)
+    judged: Any = ranked.rank(observed, how)
+    # The cases of the ranking: users who only have a list have no items in the truth.
+    observed = Interactions(
+        judged.cases, judged.items, judged.truth_indptr, judged.judged, judged.grades,
+        clusters=judged.clusters,
+    )  # fmt: skip
     chance, counts = truth_propensities(observed, propensities, train, power)
     weights, diagnostics = inverse_propensity_weights(chance, clip)
     sizes, n_unobserved = _n_relevant_per_user(observed, n_relevant)
@@ -120,7 +116,7 @@ def evaluate(
     left_out: dict[str, int] = {}
     for request in requests:
         decisions = request.conventions(base)
-        check_needs(request, Context(complete=full_ranking))
+        check_needs(request, Context(complete=ranked.complete))
         if decisions.judged_only == "yes":
             raise ConventionError(
                 "these estimates are of unjudged items, and judged_only='yes' removes them from the lists.",

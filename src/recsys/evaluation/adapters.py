@@ -15,6 +15,7 @@ from recsys.errors import InputError
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.evaluate_keywords import ScoreKeywords, ScorerKeywords
 from recsys.inputs import read_lists
+from recsys.ranks.open_ranking import ranking_kind
 from recsys.ranks.sources import Scores
 from recsys.records.arrays import Interactions, Lists
 
@@ -136,7 +137,7 @@ def scorer(
     """
 
     def score(estimator: Any, users: Any, y: Any) -> float:
-        if hasattr(estimator, "user_factors") or not hasattr(estimator, "recommend"):
+        if ranking_kind(estimator) != "recommender":
             return float(evaluate(estimator, y, [metric], seen=seen, **options)[metric])
         if isinstance(users, Mapping | Interactions):
             raise InputError(

@@ -16,14 +16,12 @@ import numpy as np
 
 from recsys.errors import InputError, Phrase
 from recsys.kernels.keyed_random import Keys, id_keys, mix_bits, pair_keys, text_keys
-from recsys.records.arrays import Ids, Interactions, Lists, Partial
+from recsys.ranks.rankings import ALL, ELIGIBLE, LISTS, SCORED
+from recsys.records.arrays import Ids, Interactions, Partial
 
 if TYPE_CHECKING:
     from recsys.evaluation.run import EvaluationRun
-    from recsys.ranks.sources import UsersByItems
 
-LISTS, ALL, ELIGIBLE, SAMPLED = "ready lists", "all items", "eligible items", "sampled items"
-SCORED = "items with a score"  # the scores themselves rule some out
 _UNKNOWN = frozenset({LISTS, SCORED})  # these do not say what users could be shown
 
 
@@ -122,14 +120,10 @@ class Asked:
     def of(cls, run: EvaluationRun, partial: Partial) -> Asked:
         """Return what was asked in an evaluation with this result."""
         how, ranking, train = run.ranking_options, run.ranking, run.context.train
-        facts: dict[str, Any] = {"candidates": run.candidates}
-        if not isinstance(ranking, Lists):
-            rules_out = getattr(ranking, "rules_out", False)  # scores may
-            facts["candidates"] = SCORED if rules_out else ALL if how.eligible is None else ELIGIBLE
-            facts["catalogue"] = Content.of(cast("UsersByItems", ranking).item_rows.ids)
-        elif run.n_items is not None:
-            ids = run.catalogue
-            facts["catalogue"] = Content(run.n_items, "") if ids is None else Content.of(ids)
+        facts: dict[str, Any] = {"candidates": ranking.chosen_from(how)}
+        ids, n_items = ranking.catalogue, ranking.n_items
+        if n_items is not None:
+            facts["catalogue"] = Content(n_items, "") if ids is None else Content.of(ids)
         tables = {"eligible": how.eligible, "seen": how.seen, "train": train}
         facts |= {name: Content.of(table) for name, table in tables.items() if table is not None}
         if how.exclude is not None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError, InputError, Phrase, TieWarning, verb, warn
-from recsys.evaluation.asked import SAMPLED, Asked, Content
+from recsys.evaluation.asked import Asked, Content
 from recsys.evaluation.engine import measure, ties_matter
 from recsys.evaluation.origin import StoredOrigin
 from recsys.evaluation.result_facts import ResultFacts
@@ -22,6 +22,7 @@ from recsys.evaluation.results import Evaluation
 from recsys.metrics import METRICS
 from recsys.metrics.registry import Metrics, Request, parse_all, set_requests
 from recsys.ranks.ranked_truth import CountedTruth
+from recsys.ranks.rankings import SAMPLED
 from recsys.ranks.sources.candidate_sets import Candidates, read_candidates
 from recsys.ranks.sources.fitted_models import scoring
 from recsys.records.arrays import Context, Ids

@@ -78,19 +78,19 @@ class Question:
     @cached_property
     def sample(self) -> SampledUsers:
         """At most 2,000 users with relevant items; of ready lists, those who have one."""
-        truth, lists, users = self.relevant, self.run.ranking, _user_ids(self.relevant)
-        if isinstance(lists, Lists):
+        truth, lists, users = self.relevant, self.run.ranking.lists, _user_ids(self.relevant)
+        if len(lists.codes):
             users = users[Ids(_user_ids(lists)).code_of(users) >= 0]
         sides: list[Any] = [truth.kept(truth.codes < 0)] * 2
         for at, side in enumerate((lists, self.history[1])):
-            if isinstance(side, Lists | Interactions) and side.items.kind == truth.items.kind:
+            if side is not None and side.items.kind == truth.items.kind:
                 sides[at] = side
         return SampledUsers.of(Ids(users[:: len(users) // _SAMPLE + 1]), sides[0], truth, sides[1])
 
     @property
     def many_lists(self) -> SampledUsers | None:
         """The same, if there are ready lists of enough users to tell anything from chance."""
-        if not isinstance(self.run.ranking, Lists) or len(self.run.truth.cases) < _MANY_USERS:
+        if not len(self.run.ranking.lists.codes) or len(self.run.truth.cases) < _MANY_USERS:
             return None
         return self.sample if self.sample.places.nnz and self.sample.n_users >= _MANY_USERS else None
 
@@ -295,10 +295,10 @@ def k_beyond_lists(question: Question) -> str | None:
     catalogue is smaller than k; the lists end at different lengths; all have the same length of 5 or fewer,
     the places of a page, and k is at most 10.
     """
-    run = question.run
-    if not isinstance(run.ranking, Lists) or run.complete:
+    run, ranking = question.run, question.run.ranking
+    if ranking.complete:
         return None
-    sizes = run.ranking.sizes[run.ranking.sizes > 0]
+    sizes = ranking.lists.sizes[ranking.lists.sizes > 0]
     longest = int(sizes.max(initial=0))
     beyond = [r for r in run.requests if r.k is not None and r.k > longest]
     n_alike = int(np.unique(sizes, return_counts=True)[1].max(initial=0))
@@ -306,10 +306,10 @@ def k_beyond_lists(question: Question) -> str | None:
         return None
     if longest <= 5 and n_alike == len(sizes) and max(r.k or 0 for r in beyond) <= 10:
         return None
-    n_known = len(np.union1d(_item_ids(run.ranking), _item_ids(run.truth)))
-    if run.n_items is None and longest >= n_known:
+    n_known = len(np.union1d(_item_ids(ranking.lists), _item_ids(run.truth)))
+    if ranking.n_items is None and longest >= n_known:
         return None
-    if run.n_items is not None and (run.n_items <= longest or run.n_items < min(r.k or 0 for r in beyond)):
+    if ranking.n_items is not None and ranking.n_items < max(longest + 1, min(r.k or 0 for r in beyond)):
         return None
     names = ", ".join(map(str, beyond[:3])) + (f" and {len(beyond) - 3} more" if len(beyond) > 3 else "")
     look = "looks" if len(beyond) == 1 else "look"
@@ -365,11 +365,10 @@ def row_order_as_rank(question: Question) -> str | None:
     Silent: each user's rows are together in another order (a note says so); rank or score is there; dicts
     and arrays.
     """
-    lists = question.run.ranking
-    order = lists.facts.arrangement if isinstance(lists, Lists) else None
-    if not isinstance(lists, Lists) or order is None:
+    lists = question.run.ranking.lists
+    if lists.facts.arrangement is None:
         return None
-    why = "the rows of different users interleave" if order == "interleaved" else ""
+    why = "the rows of different users interleave" if lists.facts.arrangement == "interleaved" else ""
     if not why:
         rises = np.append(lists.codes[1:] > lists.codes[:-1], True)
         rises[lists.indptr[1:][lists.sizes > 0] - 1] = True
@@ -388,12 +387,12 @@ def lists_and_truth_swapped(question: Question) -> str | None:
 
     Silent: only one of the two is so; the lists have scores or ranks, too.
     """
-    truth, lists = question.run.truth, question.run.ranking
-    if not isinstance(lists, Lists):
+    truth, lists = question.run.truth, question.run.ranking.lists
+    if not len(lists.codes):
         return None
-    in_truth = [n for n in _column_names(truth) if _plain_name(n) in _SCORES]
-    in_lists = [n for n in _column_names(lists) if _plain_name(n) in _RATINGS + _TIMES]
-    has_order = any(_plain_name(n) in _SCORES for n in _column_names(lists))
+    in_truth = [n for n in truth.facts.column_names if _plain_name(n) in _SCORES]
+    in_lists = [n for n in lists.facts.column_names if _plain_name(n) in _RATINGS + _TIMES]
+    has_order = any(_plain_name(n) in _SCORES for n in lists.facts.column_names)
     are_short = lists.facts.arrangement is not None and lists.sizes.max() < truth.sizes.min()
     if in_truth and not has_order and (in_lists or are_short):
         has = repr(in_lists[0]) if in_lists else "neither score nor rank"
@@ -420,11 +419,8 @@ def few_ids_shared(question: Question) -> str | None:
     are_many = len(_user_ids(run.truth)) >= _MANY_USERS
     for what, ids_of in (("user", _user_ids), ("item", _item_ids)):
         known = ids_of(run.truth)
-        if isinstance(ranking, Lists):
-            shown = ids_of(ranking)
-        else:
-            rows = getattr(ranking, f"{what}_rows", None)
-            shown = rows.ids.values if rows is not None and not rows.numbered else known[:0]
+        rows = getattr(ranking, f"{what}_rows", None)
+        shown = ids_of(ranking.lists) if rows is None or rows.numbered else rows.ids.values
         if len(known) == 0 or len(shown) == 0:
             continue
         shared = Ids(shown).code_of(known) >= 0
@@ -462,7 +458,7 @@ def training_items_ranked(question: Question) -> str | None:
     is missing (a note says so); at least 10% of the relevant items are repeats, too.
     """
     run = question.run
-    if not isinstance(run.ranking, Lists):
+    if not len(run.ranking.lists.codes):
         chosen = run.ranking_options.seen is not None or run.ranking_options.eligible is not None
         if chosen or run.context.train is None:
             return None
@@ -495,12 +491,11 @@ def truth_already_seen(question: Question) -> str | None:
     if not question.partial.counts.get("seen_truth", 0) or question.conventions.seen_truth != "miss":
         return None
     lost = in_history(truth, seen)
-    if isinstance(run.ranking, Lists):
-        lost &= ~in_history(truth, run.ranking)
+    lost &= ~in_history(truth, run.ranking.lists)
     n_lost, n_relevant = int(lost.sum()), len(lost)
     if not n_lost or 2 * n_lost < n_relevant:
         return None
-    why = "no list shows them" if isinstance(run.ranking, Lists) else "seen items are not ranked"
+    why = "no list shows them" if len(run.ranking.lists.codes) else "seen items are not ranked"
     return (
         f"{n_lost:,} of {n_relevant:,} relevant items were seen by their users before and {why}, so these "
         "count as misses; leave repeats out of the test, or rank what was seen, too"
@@ -874,11 +869,6 @@ def _item_ids(data: Interactions | Lists) -> Array:
 def _plain_name(name: str) -> str:
     """Return a column's name without case, underscores and RecBole's type."""
     return name.partition(":")[0].strip().lower().replace("_", "")
-
-
-def _column_names(data: Any) -> list[str]:
-    """Return all columns of the table that lists or truth came from."""
-    return data.facts.column_names if isinstance(data, Lists | Interactions) else []
 
 
 def _are_plain(names: Sequence[str]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import Any, Unpack
 
 from recsys.conventions.decisions import AnyConventions, Conventions
 from recsys.errors import CutoffError, InputError, verb
@@ -17,15 +17,13 @@ from recsys.evaluation.evaluate_keywords import (
     OptionalKeywords,
 )
 from recsys.evaluation.options import EvaluationOptions
-from recsys.evaluation.reading import CommonInputs, exclude_items, load_optional_interactions
+from recsys.evaluation.reading import CommonInputs, exclude_items
 from recsys.evaluation.results import Evaluation
+from recsys.inputs.opening import open_history
 from recsys.metrics.registry import Metrics
-from recsys.ranks.sources import RankingOptions, UsersByItems
+from recsys.ranks.rankings import RankingOptions
 from recsys.records.arrays import Lists
 from recsys.records.keywords import takes
-
-if TYPE_CHECKING:
-    from recsys.ranks.sources import Source
 
 
 @takes(ConventionsKeyword, LengthKeywords, MainKeywords, OptionalKeywords, elsewhere=OF_MODELS)
@@ -135,17 +133,14 @@ def recommend(
     >>> lists.to_frame().to_dict("list")
     {'user': [0, 0], 'item': [1, 2], 'score': [2.0, 1.0]}
     """
-    if isinstance(source, UsersByItems):
-        ranked = cast("Source", source)
-    else:
-        from recsys.ranks.sources import from_model
+    from recsys.ranks.sources import from_model
 
-        ranked = from_model(source)
+    ranked = from_model(source)
     if type(k) is not int or k < 1:
         raise CutoffError(f"k={k!r} is not a positive whole number.", hint="Use k >= 1, such as k=10.")
     ranking_options = RankingOptions(
-        seen=load_optional_interactions(seen, "seen"),
-        eligible=load_optional_interactions(eligible, "eligible"),
+        seen=open_history(seen, "seen"),
+        eligible=open_history(eligible, "eligible"),
         exclude=exclude_items(exclude),
         backend=backend,
         threads=threads,

@@ -13,7 +13,7 @@ from recsys.display.number_words import plural
 from recsys.errors import InputError, TieWarning, TunedOnItselfWarning, came_as, hush, verb, warn
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.files.digests import digest
-from recsys.evaluation.reading import columns_for, load_interactions
+from recsys.inputs.opening import columns_for, open_interactions
 from recsys.metrics.registry import Request
 from recsys.ranks import fusion
 from recsys.records.arrays import Lists
@@ -116,7 +116,7 @@ def tune_fusion(
             f"{', '.join(name for name, one in fusion.FUSIONS.items() if one.trials)} are tuned.",
         )
     lists = fusion.read_runs(runs, columns_for("lists", columns), missing)
-    judged = load_interactions(truth, "truth", columns)
+    judged = open_interactions(truth, "truth", columns)
     rules, request = Conventions.of(conventions), Request.parse(metric)
     pool = fusion.normalise(fusion.pool_runs(lists, judged.cases), row, norm)
     if not len(pool.case):

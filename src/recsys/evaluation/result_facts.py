@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from recsys.conventions.decisions import Conventions
 from recsys.display.number_words import plural
+from recsys.ranks.rankings import TrainingItems
 from recsys.records.arrays import Catalogue
 from recsys.records.read_facts import NOTHING_READ, Facts, ReadFacts
 
@@ -47,7 +48,6 @@ _RATING_COUNT_NOTES = {
     "without_prediction": "rating|ratings without a prediction (left out)",
     "without_rating": "prediction|predictions without a rating (left out)",
 }
-TrainingItems = Literal["ranked", "with a score"]
 _SEEN = "no seen items were given, so training items are ranked too"
 _TRAINING_ITEMS: dict[TrainingItems, str] = {
     "ranked": _SEEN,

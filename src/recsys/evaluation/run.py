@@ -16,7 +16,7 @@ import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.errors import Fix, InputError, Phrase
-from recsys.evaluation.asked import LISTS, Asked, case_keys
+from recsys.evaluation.asked import Asked, case_keys
 from recsys.evaluation.engine import as_decided, measure, warn_of_ties
 from recsys.evaluation.options import (
     cluster_by_case,
@@ -25,22 +25,29 @@ from recsys.evaluation.options import (
     weight_by_case,
     weight_by_item,
 )
-from recsys.evaluation.result_facts import IdKinds, ResultFacts, StopFacts, TrainingItems
+from recsys.evaluation.result_facts import IdKinds, ResultFacts, StopFacts
 from recsys.evaluation.results import Evaluation
-from recsys.inputs.ids import differing_ids_hint
 from recsys.inputs.rows import refuse_negative_grades
-from recsys.kernels import BACKENDS
 from recsys.metrics.ranges import DataLimits, Range, metric_range
 from recsys.metrics.registry import Request
-from recsys.ranks.ranked_truth import RankedTruth, in_history, match_truth
-from recsys.ranks.sources import RankingOptions, UsersByItems
-from recsys.records.arrays import Array, Context, Ids, Interactions, Lists, Partial, cached_property
+from recsys.ranks.ranked_truth import RankedTruth, in_history
+from recsys.ranks.rankings import Ranking, RankingOptions
+from recsys.records.arrays import (
+    Array,
+    Context,
+    Ids,
+    Interactions,
+    Lists,
+    Partial,
+    cached_property,
+    restrict_to_cases,
+)
 from recsys.records.read_facts import NOTHING_READ
 
 if TYPE_CHECKING:
     from recsys.evaluation.bounds import Bounds
     from recsys.evaluation.stopping import SteppedEvaluation, StopWhen
-    from recsys.ranks.sources import Source
+    from recsys.ranks.sources import UsersByItems
     from recsys.records.facts import Caution
 
 
@@ -48,14 +55,11 @@ if TYPE_CHECKING:
 class EvaluationRun:
     """Everything an evaluation reads, ready to be run under any conventions."""
 
-    ranking: Lists | Source
+    ranking: Ranking
     truth: Interactions
     requests: Sequence[Request]
     ranking_options: RankingOptions
     context: Context
-    catalogue: Ids | None = None
-    n_items: int | None = None
-    complete: bool = False
     clusters: Mapping[Any, Any] | None = None
     case_weights: Mapping[Any, float] | None = None
     item_weights: Mapping[Any, float] | None = None
@@ -66,23 +70,16 @@ class EvaluationRun:
     """The codes of the suppressed cautions."""
     pairs: tuple[str, ...] = ()
     """The histories that came as [[user, item], …] and were read as lists of items."""
-    candidates: str = LISTS
-    """What lists were chosen from, as `Asked` says it; a model knows its own."""
 
     def __post_init__(self) -> None:
-        """Raise an error if a model without ids has no row for an id."""
-        if not isinstance(self.ranking, UsersByItems):
-            return
-        options, context = self.ranking_options, self.context
-        for table, data in (("truth", self.truth), ("seen", options.seen), ("eligible", options.eligible)):
-            if data is not None:
-                self.ranking.check_ids(data, table)
-        if context.train is not None:
-            self.ranking.check_ids(context.train, "train", users=self.cases_are_users)
-        if context.embeddings is not None:
-            self.ranking.item_rows.check_numbers(context.embeddings.ids, table="embeddings")
-        if context.profiles is not None and self.cases_are_users:
-            self.ranking.user_rows.check_numbers(context.profiles.ids, table="profiles")
+        """Raise an error if the inputs do not fit the ranking."""
+        self.ranking.check_inputs(
+            self.truth,
+            self.ranking_options,
+            self.context,
+            cases_are_users=self.cases_are_users,
+            needs={need for request in self.requests for need in request.metric.needs},
+        )
 
     @property
     def cases_are_users(self) -> bool:
@@ -112,8 +109,6 @@ class EvaluationRun:
 
     def evaluate_with_lists(self, conventions: Conventions, length: int) -> Listed:
         """Return the result of a model, and its lists for the users it knows, of one ranking."""
-        from recsys.evaluation.stopping import restrict_to_cases
-
         began, how, model = time.perf_counter(), self.ranking_options, cast("UsersByItems", self.ranking)
         how = replace(how, k=max(length, how.k or 0), with_scores=True)
         ranked = replace(self, ranking_options=how).rank_truth(self.effective(conventions))
@@ -148,49 +143,33 @@ class EvaluationRun:
 
         `places_only`: nothing else of the ranking is read.
         """
-        ranking, how = self.ranking, self.ranking_options
-        catalogue = self.catalogue if isinstance(ranking, Lists) else ranking.catalogue
-        truth, counts = apply_truth_rules(self.truth, catalogue, how.seen, conventions)
+        ranking, truth = self.ranking, self.truth
+        how = replace(
+            self.ranking_options,
+            shared=self.shared,
+            rank_gaps=conventions.rank_gaps,
+            places_only=places_only and all(x is None for x in (self.by, self.item_weights, self.clusters)),
+            own_clusters=self.clusters is None,
+        )
         if any(request.conventions(conventions).judged_only == "yes" for request in self.requests):
             how = replace(how, deepest=None)  # places among judged items need every place
-        if self.clusters is not None:  # they stand for those of the tables
-            truth = replace(truth, clusters=None)
-            ranking = replace(ranking, clusters=None) if isinstance(ranking, Lists) else ranking
-        judged: Any
-        if isinstance(ranking, Lists):
-            judged = match_truth(
-                ranking,
-                truth,
-                complete=self.complete,
-                backend=how.backend,
-                threads=how.threads,
-                shared=self.shared,
-                rank_gaps=conventions.rank_gaps,
-                counts=counts,
-                places_only=places_only and not (self.by or self.item_weights or self.clusters),
-            )
-        else:
-            judged = ranking.judge(truth, how)
-            if self.shared and len(truth.cases) and not judged.n_candidates.any():
-                check_user_ids(ranking, truth)
-            judged = replace(judged, counts={**judged.counts, **counts})
+        truth, counts = apply_truth_rules(truth, ranking.catalogue, how.seen, conventions)
+        judged: Any = ranking.rank(truth if how.own_clusters else replace(truth, clusters=None), how)
+        known: dict[str, Any] = {"truth_counts": {**judged.truth_counts, **counts}}
         if self.item_weights is not None:
-            judged = replace(judged, item_weights=weight_by_item(judged, self.item_weights))
+            known["item_weights"] = weight_by_item(judged, self.item_weights)
         if self.clusters is not None:
-            judged = replace(judged, clusters=cluster_by_case(judged.cases, self.clusters))
-        n_items = self.n_items
-        if not isinstance(ranking, Lists):
-            n_items = ranking.n_items
-            catalogue = Ids(np.arange(n_items), is_range=True) if catalogue is None else catalogue
+            known["clusters"] = cluster_by_case(judged.cases, self.clusters)
+        judged = replace(judged, **known)
         weights = None if self.case_weights is None else weight_by_case(judged.cases, self.case_weights)
         if self.shared:
             refuse_no_weight(weights)
         context = replace(
             self.context,
-            catalogue=catalogue,
-            n_items=n_items,
+            catalogue=ranking.catalogue,
+            n_items=ranking.n_items,
             case_weights=weights,
-            complete=self.complete or not isinstance(ranking, Lists),
+            complete=ranking.complete,
         )
         if any(request.metric.truth.reads_pool for request in self.requests):
             context = with_pooled(context, judged, self.truth)
@@ -201,12 +180,10 @@ class EvaluationRun:
 
         What was noticed while the truth was read is about all cases: only the `first` part has it.
         """
-        from recsys.evaluation.stopping import restrict_to_cases
-
-        ranking, truth = self.ranking, restrict_to_cases(self.truth, cases)
+        truth = restrict_to_cases(self.truth, cases)
         return replace(
             self,
-            ranking=restrict_to_cases(ranking, cases) if isinstance(ranking, Lists) else ranking,
+            ranking=self.ranking.of_cases(cases),
             truth=truth if first else replace(truth, facts=NOTHING_READ),
             ranking_options=replace(self.ranking_options, progress=None),
             shared=False,
@@ -218,11 +195,11 @@ class EvaluationRun:
         """Return the same evaluation, to be taken block by block of all cases, or of those with truth."""
         from recsys.evaluation.stopping import SteppedEvaluation
 
-        cases, users, weights = self.truth.cases, self.truth.clusters, None
-        if isinstance(self.ranking, Lists):
-            judged = match_truth(self.ranking, self.truth)
-            cases = cases if with_truth else judged.cases
-            users = None if judged.clusters is None else judged.clusters[judged.cases.code_of(cases.values)]
+        weights = None
+        cases, users = self.ranking.cases_with(self.truth)
+        if with_truth:
+            users = None if users is None else users[cases.code_of(self.truth.cases.values)]
+            cases = self.truth.cases
         if self.clusters is not None:
             users = cluster_by_case(cases, self.clusters)
         if self.case_weights is not None:
@@ -255,28 +232,18 @@ class RunOrigin:
     def facts(self) -> ResultFacts:
         """What was noticed while lists and truth were read and ranked."""
         run, how = self.run, self.run.ranking_options
-        lists = run.ranking if isinstance(run.ranking, Lists) else None
-        kinds = [data.id_kinds for data in (run.truth, lists) if data is not None]
-        ids = next(filter(None, kinds), None) or (run.truth.cases.kind, run.truth.items.kind)
-        backend = BACKENDS.get(how.backend)
-        on_cpu = None
-        if backend is not None and backend.match_lists is None and lists is not None:
-            on_cpu = f"backend={backend.name!r} ranks factors and scores; ready lists were matched on the CPU"
+        lists, of_ranking = run.ranking.lists, run.ranking.facts(how, run.context)
+        kinds = next(filter(None, (data.id_kinds for data in (run.truth, lists))), None)
+        ids = kinds or (run.truth.cases.kind, run.truth.items.kind)
         of_catalogue = any(request.metric.kind == "catalogue" for request in run.requests)
         sources = ("train",) * (run.context.train is not None) + ("lists", "truth")
-        given = how.seen is not None or how.eligible is not None or run.context.train is not None
-        training_items: TrainingItems | None = None
-        if not given and lists is None:
-            from recsys.ranks.sources import Scores
-
-            training_items = "with a score" if isinstance(run.ranking, Scores) else "ranked"
         return ResultFacts(
-            lists=NOTHING_READ if lists is None else lists.facts,
+            lists=lists.facts,
             truth=run.truth.facts,
             ids=IdKinds(*ids),
-            backend=on_cpu,
-            catalogue_of=sources if of_catalogue and run.n_items is None and lists is not None else None,
-            training_items=training_items,
+            backend=of_ranking.backend,
+            catalogue_of=sources if of_catalogue and run.ranking.n_items is None else None,
+            training_items=of_ranking.training_items,
             stopped=self.stopped,
         )
 
@@ -330,14 +297,13 @@ class RunOrigin:
 
 def ranges_of(run: EvaluationRun, conventions: Conventions) -> dict[str, Range]:
     """Return the least and the greatest value that each metric can have for one case of this data."""
-    ranking, largest = run.ranking, 1.0
+    largest = 1.0
     if run.item_weights is not None:
         largest = 0.0
         for item in run.truth.items.values[np.unique(run.truth.codes)].tolist():
             with contextlib.suppress(InputError):  # without a weight: the conventions leave it out
                 largest = max(largest, read_weight(run.item_weights, item, "item_weights"))
-    n_places = int(ranking.sizes.max(initial=0)) if isinstance(ranking, Lists) else ranking.n_items
-    data = DataLimits(run.truth, run.context, n_places, largest)
+    data = DataLimits(run.truth, run.context, run.ranking.n_places, largest)
     per_case = [request for request in run.requests if request.metric.kind != "catalogue"]
     return {str(request): metric_range(request, conventions, data) for request in per_case}
 
@@ -440,15 +406,3 @@ def with_undecided(partial: Partial, judged: RankedTruth, conventions: Conventio
     counts = {**partial.counts, "tied": undecided}
     warn_of_ties(counts, conventions)
     return replace(partial, counts=counts)
-
-
-def check_user_ids(ranked: Source, truth: Interactions) -> None:
-    """Raise an error if no user of the truth is known to the model, so that the ids must differ."""
-    rows = getattr(ranked, "user_rows", None)
-    if rows is not None and rows.size and (rows.row_of(truth.cases.values) < 0).all():
-        raise InputError(
-            f"no user of the truth ({truth.cases.name(0)!r}, …) has a row in the model "
-            f"({rows.ids.name(0)!r}, …).",
-            column="user",
-            hint=differing_ids_hint(rows.ids, truth.cases, "user"),
-        )

@@ -22,7 +22,7 @@ from recsys.errors import InputError, NotDefinedError, TieWarning, came_as, chec
 from recsys.evaluation.engine import merge, warn_of_ties
 from recsys.evaluation.result_facts import StopFacts, Watched
 from recsys.metrics.registry import Request, check_same_decisions
-from recsys.records.arrays import Array, Float, Ids, Interactions, Lists, Partial, entries_of_cases
+from recsys.records.arrays import Array, Float, Ids, Interactions, Lists, Partial
 from recsys.records.checks import is_number, is_whole
 from recsys.stats.bootstrap import Rng, random_order
 from recsys.stats.results import Interval, check_confidence
@@ -198,26 +198,6 @@ class SteppedEvaluation:
         totals = np.add.reduceat(weights, starts)
         sums = np.add.reduceat(np.where(weights > 0, values, 0.0) * weights, starts)
         return np.divide(sums, totals, out=np.full(len(totals), np.nan), where=totals > 0), totals
-
-
-def restrict_to_cases(data: Data, cases: Ids) -> Data:
-    """Lists or interactions of these cases only; unknown cases are left out."""
-    known = data.cases.code_of(cases.values)
-    known_cases = Ids(cases.values[known >= 0])
-    place, at = entries_of_cases(data, known_cases)
-    sizes = np.bincount(place, minlength=len(known_cases))
-    changes: dict[str, Any] = {
-        "cases": known_cases,
-        "indptr": np.concatenate([[0], np.cumsum(sizes)]),
-        "codes": data.codes[at],
-    }
-    for name in ("grades", "times", "counts", "scores", "ranks"):
-        values = getattr(data, name, None)
-        if values is not None:
-            changes[name] = values[at]
-    if data.clusters is not None:
-        changes["clusters"] = data.clusters[known[known >= 0]]
-    return replace(data, **changes)
 
 
 def watched_metrics(models: Sequence[SteppedEvaluation], stop: StopWhen) -> tuple[list[str], list[str]]:

@@ -40,6 +40,7 @@ from recsys.records.arrays import (
     is_in,
     is_repeat,
     runs,
+    sorted_unique,
 )
 
 _LAST_PLACE = 1 << 24
@@ -276,7 +277,6 @@ def match_truth(
     threads: int | None = None,
     shared: bool = True,
     rank_gaps: str = "closed",
-    counts: Mapping[str, int] | None = None,
     places_only: bool = False,
 ) -> MatchedTruth | WalkedTruth:
     """Lists and truth over the union of their cases and items.
@@ -286,7 +286,7 @@ def match_truth(
     if places_only and isinstance(lists, DictLists) and isinstance(truth, DictTruth):
         of_one_walk = lists.walk is not None and lists.walk is truth.walk and not truth.n_negative
         if of_one_walk and not complete and backend != "reference":
-            return WalkedTruth(lists.walk, counts or {})
+            return WalkedTruth(lists.walk)
     n_lists, n_truth = lists.facts.n_rows, truth.facts.n_rows
     if n_lists is not None and n_truth is not None and n_lists != n_truth:
         raise InputError(
@@ -317,7 +317,6 @@ def match_truth(
         complete=complete,
         backend=backend,
         threads=threads,
-        truth_counts=counts or {},
     )
 
 
@@ -397,9 +396,13 @@ class CountedTruth:
     lists: Shown | None = None
     top: Lists | None = None
     given_none: Bool | None = None
-    counts: Mapping[str, int] = field(default_factory=dict)
+    truth_counts: Mapping[str, int] = field(default_factory=dict)
     _hits_by_rule: dict[str, Hits] = field(default_factory=dict, init=False, repr=False)
     restricted = False
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        return self.truth_counts
 
     @property
     def cases(self) -> Ids:
@@ -668,9 +671,7 @@ def in_history(truth: Interactions | Lists, seen: Interactions | Lists) -> Bool:
     case = np.repeat(seen.cases.code_of(truth.cases.values), truth.sizes)
     item = seen.items.code_of(truth.items.values)[truth.codes]
     known = (case >= 0) & (item >= 0)
-    if isinstance(seen, Lists):
-        seen_pairs.sort()  # those of a history are sorted
-    return np.asarray(known & is_in(case * width + item, seen_pairs))
+    return np.asarray(known & is_in(case * width + item, sorted_unique(seen_pairs)))
 
 
 def without_history(lists: Lists, history: Interactions) -> tuple[Lists, int]:

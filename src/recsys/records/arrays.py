@@ -26,6 +26,7 @@ Array = npt.NDArray[Any]
 ExposureKey = tuple[int | None, str]
 MAX_IDS = 2**31 - 1  # codes are int32
 _T = TypeVar("_T")
+_Data = TypeVar("_Data", bound="Interactions | Lists")
 
 
 class PValue(float):
@@ -363,6 +364,26 @@ def entries_of_cases(data: Interactions | Lists, cases: Ids) -> tuple[Int, Int]:
     sizes = np.where(codes >= 0, data.sizes[codes], 0) if len(data.cases) else np.zeros(len(cases), np.int64)
     starts = data.indptr[np.maximum(codes, 0)] if len(data.cases) else sizes
     return np.repeat(np.arange(len(cases)), sizes), positions(starts, sizes)
+
+
+def restrict_to_cases(data: _Data, cases: Ids) -> _Data:
+    """Lists or interactions of these cases only; unknown cases are left out."""
+    known = data.cases.code_of(cases.values)
+    known_cases = Ids(cases.values[known >= 0])
+    place, at = entries_of_cases(data, known_cases)
+    sizes = np.bincount(place, minlength=len(known_cases))
+    changes: dict[str, Any] = {
+        "cases": known_cases,
+        "indptr": np.concatenate([[0], np.cumsum(sizes)]),
+        "codes": data.codes[at],
+    }
+    for name in ("grades", "times", "counts", "scores", "ranks"):
+        values = getattr(data, name, None)
+        if values is not None:
+            changes[name] = values[at]
+    if data.clusters is not None:
+        changes["clusters"] = data.clusters[known[known >= 0]]
+    return replace(data, **changes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -562,9 +562,7 @@ def _read_model_lists(lists: Any, names: Sequence[str]) -> dict[str, Lists]:
             f"{next(iter(unknown), None)!r} is not one of them.",
             table="lists",
         )
-    return {
-        name: data if isinstance(data, Lists) else read_lists(data) for name, data in lists_by_model.items()
-    }
+    return {name: read_lists(data) for name, data in lists_by_model.items()}
 
 
 def _read_item_names(items: Any) -> ItemNames:

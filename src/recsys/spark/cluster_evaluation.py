@@ -25,7 +25,6 @@ from recsys.errors import (
     TieWarning,
     warn,
 )
-from recsys.evaluation.asked import ALL
 from recsys.evaluation.engine import warn_of_ties
 from recsys.evaluation.evaluate_keywords import CONTEXT
 from recsys.evaluation.files.row_folders import RowFolder, RowWriter, WrittenPiece
@@ -42,7 +41,7 @@ from recsys.evaluation.results import Evaluation, load
 from recsys.evaluation.run import highest_of, with_highest_grade
 from recsys.inputs.frames import column_facts, table_without_rows
 from recsys.metrics.registry import largest_k
-from recsys.ranks.sources import RankingOptions
+from recsys.ranks.rankings import ALL, RankingOptions
 from recsys.spark.cluster_frames import UserFrame, check_partitions, union_rows
 from recsys.spark.exposure_rows import rows_by_key, with_exposure
 from recsys.spark.item_factors import ItemFactors

@@ -18,7 +18,8 @@ from recsys.evaluation.files.row_folders import write_piece
 from recsys.evaluation.in_pieces.evaluator import Evaluator
 from recsys.evaluation.in_pieces.pieces import PieceResult, name_row
 from recsys.inputs import read_interactions
-from recsys.ranks.sources import Factors, RankingOptions
+from recsys.ranks.rankings import RankingOptions
+from recsys.ranks.sources import Factors
 from recsys.spark.cluster_frames import split_rows
 from recsys.spark.exposure_rows import ShownRows, without_exposure
 from recsys.spark.item_factors import ItemFactors

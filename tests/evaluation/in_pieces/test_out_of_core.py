@@ -942,7 +942,7 @@ def test_digests_tell_values_apart_and_are_the_same_in_every_process():
     code = """
 import numpy as np, pandas as pd, polars as pl, scipy.sparse as sp, recsys, json, sys
 from recsys.evaluation.files.digests import digest
-from recsys.ranks.sources import RankingOptions
+from recsys.ranks.rankings import RankingOptions
 from recsys.inputs import read_lists
 rng = np.random.default_rng(0)
 U, V = rng.standard_normal((9, 3)), rng.standard_normal((70000, 3)).astype(np.float32)

@@ -36,11 +36,11 @@ from recsys.errors import (
 )
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.files.result_files import run_facts
-from recsys.evaluation.reading import load_ranking
 from recsys.evaluation.results import Evaluation
 from recsys.inputs.files import read_file
 from recsys.inputs.files.formats import file_sha256, files_of, is_glob, read_text_file
 from recsys.metrics.registry import Request, parse_all
+from recsys.ranks.open_ranking import open_ranking
 from recsys.ranks.ranked_truth import without_history
 from recsys.ranks.sources import is_model_path
 from recsys.records.arrays import Interactions, Lists, cached_property
@@ -561,7 +561,7 @@ def _read_model(protocol: Protocol, model: dict[str, Any], train: Interactions |
     """Lists, a model of `recsys train`, factors or a baseline, as the protocol describes the model."""
     ids = protocol.content["data"].get("ids", "str")
     if "lists" in model:
-        return load_ranking(protocol.at(model["lists"]), model.get("columns"), ids=ids)
+        return open_ranking(protocol.at(model["lists"]), model.get("columns"), ids=ids).given
     if "factors" in model:
         from recsys.ranks.sources import read_factors
 

@@ -40,9 +40,9 @@ from recsys.evaluation.in_pieces.checkpoints import PieceStore, Storage
 from recsys.evaluation.in_pieces.evaluator import Evaluator
 from recsys.evaluation.in_pieces.pieces import name_row, refuse_no_order
 from recsys.evaluation.options import EvaluationOptions, refuse_no_weight
-from recsys.evaluation.reading import MODEL_ATTRIBUTES, CommonInputs, columns_for
+from recsys.evaluation.reading import CommonInputs
 from recsys.evaluation.results import Evaluation
-from recsys.evaluation.run import EvaluationRun, RunOrigin, check_user_ids, highest_of, with_highest_grade
+from recsys.evaluation.run import EvaluationRun, RunOrigin, highest_of, with_highest_grade
 from recsys.inputs.byte_sizes import format_memory
 from recsys.inputs.files.atomic_folder import remove_folder
 from recsys.inputs.files.atomic_write import write_errors_of
@@ -50,8 +50,10 @@ from recsys.inputs.files.formats import FORMATS, ReadOptions, open_file
 from recsys.inputs.files.reader import detect_format
 from recsys.inputs.frames import find_columns, table_without_rows
 from recsys.inputs.ids import convert_ids, encode_strings
+from recsys.inputs.opening import columns_for
 from recsys.metrics.registry import Metrics, Request, parse_all
-from recsys.ranks.sources import Source, UsersByItems, from_model, is_model_path
+from recsys.ranks.open_ranking import ranking_kind, ranks_catalogue
+from recsys.ranks.sources import UsersByItems
 from recsys.records.arrays import Ids
 
 _OF_USERS = ("lists", "truth", "seen", "eligible")
@@ -95,19 +97,16 @@ def evaluate_beyond_memory(
     weights = options.case_weights
     if isinstance(weights, Mapping) and weights and not any(weights.values()):
         refuse_no_weight(np.zeros(1))
-    if callable(getattr(lists, "recommend", None)) and not hasattr(lists, "user_factors"):
+    if ranking_kind(lists) == "recommender":
         raise InputError(
             f"{type(lists).__name__} is asked for one list after the other, which needs no memory=.",
             table="lists",
             hint="Leave out memory=, or write its lists to a file first.",
         )
-    is_table = hasattr(lists, "__arrow_c_stream__")
-    if not is_table and (callable(lists) or any(hasattr(lists, name) for name in MODEL_ATTRIBUTES)):
-        lists = from_model(lists)
     given: list[tuple[type[Warning], str]] = []
     try:
         with hush(RecsysWarning) as given:
-            if isinstance(lists, UsersByItems) or is_model_path(lists):
+            if ranks_catalogue(lists):
                 inputs = CommonInputs(metrics, options)
                 run = inputs.run_of(lists, truth)
                 evaluation = _evaluate_model(run, inputs, conventions, storage)
@@ -184,10 +183,10 @@ def _evaluate_model(
     run: EvaluationRun, inputs: CommonInputs, conventions: Conventions, storage: Storage
 ) -> Evaluation:
     storage.left()
-    ranking = cast("Source", run.ranking)
+    ranking = cast("UsersByItems", run.ranking)
     needed = int(ranking.memory_needed(run.truth, run.ranking_options) / _SHARE_OF_PIECE)
     left = storage.left(needed, f"ranking with {ranking}")
-    check_user_ids(ranking, run.truth)
+    ranking.check_users(run.truth)
     with PieceStore(storage, inputs.requests, by=inputs.options.by) as store:
         conventions = run.effective(conventions)
         store.open(
@@ -211,9 +210,7 @@ def _evaluate_model(
                 store.add(number, RunOrigin(of_block, partial, conventions), whole_users=run.cases_are_users)
             if progress is not None:
                 progress(number + 1, n_pieces)
-        items = ranking.catalogue
-        items = Ids(np.arange(ranking.n_items), is_range=True) if items is None else items
-        return store.result(inputs, conventions, n_pieces, catalogue=items, whole=run)
+        return store.result(inputs, conventions, n_pieces, catalogue=ranking.catalogue, whole=run)
 
 
 def _question(options: EvaluationOptions, *, but: Sequence[str]) -> dict[str, Any]:

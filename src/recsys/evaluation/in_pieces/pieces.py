@@ -108,10 +108,10 @@ class PieceResult:
         """Return what a piece adds; `whole_users`: no other piece has cases of the same users."""
         run, partial = piece.run, piece.partial
         if any(request.conventions(piece.conventions).ties == "given" for request in run.requests):
-            _refuse_ties(run.ranking)
-        lists = run.ranking if isinstance(run.ranking, Lists) else run.truth
-        matched = int((lists.cases.code_of(run.truth.cases.values) >= 0).sum())
-        one, other = (side.cases.name(0) if len(side.cases) else None for side in (lists, run.truth))
+            _refuse_ties(run.ranking.lists)
+        covered, cases = run.ranking.covered(run.truth), run.truth.cases
+        matched = int((covered.code_of(cases.values) >= 0).sum())
+        one, other = (ids.name(0) if len(ids) else None for ids in (covered, cases))
         small = _without_shared(without_rows(partial, whole_users=whole_users))
         remarks = Remarks.of(piece)
         clusters = partial.rows.clusters
@@ -207,14 +207,14 @@ def why_not_on_lists(request: Request, conventions: Conventions) -> str | None:
     return None
 
 
-def _refuse_ties(ranking: Any) -> None:
+def _refuse_ties(lists: Lists) -> None:
     """Refuse equal scores in a list that are to stay in the order of the rows: in pieces rows have none."""
-    if not isinstance(ranking, Lists) or ranking.scores is None:
+    if lists.scores is None:
         return
-    equal = np.flatnonzero(ranking.scores[1:] == ranking.scores[:-1]) + 1
-    if len(tied := np.setdiff1d(equal, ranking.indptr)):
-        user = ranking.cases.name(int(np.searchsorted(ranking.indptr, tied[0], side="right")) - 1)
-        item = ranking.items.name(ranking.codes[tied[0]])
+    equal = np.flatnonzero(lists.scores[1:] == lists.scores[:-1]) + 1
+    if len(tied := np.setdiff1d(equal, lists.indptr)):
+        user = lists.cases.name(int(np.searchsorted(lists.indptr, tied[0], side="right")) - 1)
+        item = lists.items.name(lists.codes[tied[0]])
         raise InputError(
             f"user {user!r} has equal scores (item {item!r}), which "
             + Phrase("{ties='given'} leaves in the order of the rows, and beyond memory and on a cluster ")

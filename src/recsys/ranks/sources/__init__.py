@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from recsys.ranks.sources.history_scores import HistoryScores as HistoryScores
     from recsys.ranks.sources.random_scores import RandomScores as RandomScores
     from recsys.ranks.sources.scores import Scores as Scores
-    from recsys.ranks.sources.source import RankingOptions as RankingOptions
-    from recsys.ranks.sources.source import Source as Source
     from recsys.ranks.sources.source import UsersByItems as UsersByItems
     from recsys.ranks.sources.source import is_model_path as is_model_path
     from recsys.ranks.sources.source_files import load_model as load_model

@@ -271,7 +271,7 @@ class Candidates:
             )
             if len(at)
         }
-        return CountedTruth(truth, *by_id, clusters=truth.clusters, counts=counts)
+        return CountedTruth(truth, *by_id, clusters=truth.clusters, truth_counts=counts)
 
 
 class _PlaceCounts(NamedTuple):

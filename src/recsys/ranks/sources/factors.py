@@ -19,8 +19,9 @@ from recsys.inputs.containers import as_array
 from recsys.inputs.files.formats import read_error, read_text_file
 from recsys.inputs.ids import IdKind, ids_of_texts
 from recsys.ranks.ranked_truth import CountedTruth
+from recsys.ranks.rankings import RankingOptions
 from recsys.ranks.sources.factor_files import pick_matrix
-from recsys.ranks.sources.source import IdRows, RankingOptions, UsersByItems
+from recsys.ranks.sources.source import IdRows, UsersByItems
 from recsys.records.arrays import Array, Codes, Ids, Int, Interactions, Lists, count_entries
 
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ from recsys.errors import InputError
 from recsys.inputs.containers import as_array
 from recsys.kernels import ScanResult, place_beyond, rank_scores
 from recsys.ranks.ranked_truth import CountedTruth
+from recsys.ranks.rankings import RankingOptions
 from recsys.ranks.sources.factors import as_matrix
-from recsys.ranks.sources.source import Csr, IdRows, RankingOptions, UsersByItems, check_memory
+from recsys.ranks.sources.source import Csr, IdRows, UsersByItems, check_memory
 from recsys.records.arrays import Array, Bool, Ids, Int, Interactions, Lists, cached_property, positions
 
 _BLOCK_BYTES = 64 << 20
@@ -34,6 +35,8 @@ class Scores(UsersByItems):
     >>> recsys.evaluate(model, {0: [2], 1: [2]}, ["mrr"])["mrr"]
     0.75
     """
+
+    _training_items = "with a score"
 
     def __init__(
         self,

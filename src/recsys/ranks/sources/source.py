@@ -1,4 +1,4 @@
-"""The interface of sources, and the rows of their matrices by id.
+"""What ranks a whole catalogue, and the rows of its matrices by id.
 
 Truth and seen items have ids; a source has rows. Without ids the ids are the row numbers (as text, too, where
 files were read so), and any other id is an error, wherever it occurs; with ids an unknown id is a miss.
@@ -7,24 +7,27 @@ files were read so), and any other id is an error, wherever it occurs; with ids 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 
 from recsys.errors import Fix, IdTypeError, InputError, Phrase
 from recsys.inputs.containers import as_array
-from recsys.inputs.ids import encode, ids_to_array
+from recsys.inputs.ids import differing_ids_hint, encode, ids_to_array
 from recsys.ranks.ranked_truth import CountedTruth
+from recsys.ranks.rankings import ALL, ELIGIBLE, SCORED, RankingFacts, RankingOptions, TrainingItems
 from recsys.records.arrays import (
     Array,
     Bool,
     Codes,
+    Context,
     Ids,
     Int,
     Interactions,
@@ -38,49 +41,8 @@ from recsys.records.checks import is_whole
 Csr = tuple[Int, Codes]
 
 
-@dataclass(frozen=True, eq=False)
-class RankingOptions:
-    """How a source ranks: which items are left out, backend, threads, how many places."""
-
-    seen: Interactions | None = None
-    eligible: Interactions | None = None
-    exclude: Iterable[Any] | None = None
-    backend: str = "auto"
-    threads: int | None = None
-    progress: Callable[[int, int], object] | None = None
-    k: int | None = None
-    """The length of the lists, if metrics about the items shown need lists."""
-    with_scores: bool = False
-    """Whether these lists are kept with their scores, as `CountedTruth.top`."""
-    deepest: int | None = None
-    """The largest place that any metric reads; None if a metric reads all places."""
-    memory: int | None = None
-    """Bytes that ranking may take besides what it is given and what it returns; None for as it likes.
-
-    Factors are then read in blocks, memory-mapped ones straight from the file, whose pages are handed back
-    once they have been read: neither U nor V is ever held whole unless it fits. The result has the same bits.
-    """
-
-
-class Source(Protocol):
-    """Ranks all candidates of a case."""
-
-    @property
-    def catalogue(self) -> Ids | None:
-        """The ids of the items; None if they are row numbers."""
-
-    @property
-    def n_items(self) -> int:
-        """The number of items."""
-
-    def judge(self, truth: Interactions, options: RankingOptions) -> CountedTruth:
-        """Count the place of each judged item among all candidates."""
-
-    def top(self, users: Iterable[Any] | None, k: int, options: RankingOptions) -> Lists:
-        """Return the k best candidates of each user."""
-
-    def memory_needed(self, truth: Interactions, options: RankingOptions) -> int:
-        """Return the least `memory` of the options, in bytes, with which the truth can be judged."""
+_NO_IDS = Ids(np.zeros(0, np.int64))
+_NO_LISTS = Lists(_NO_IDS, _NO_IDS, np.zeros(1, np.int64), np.zeros(0, np.int32))
 
 
 class IdRows:
@@ -112,7 +74,7 @@ class IdRows:
     @cached_property
     def ids(self) -> Ids:
         """The ids in ascending order; the row numbers where rows have no ids."""
-        return Ids(np.arange(self.size, dtype=np.int64))
+        return Ids(np.arange(self.size, dtype=np.int64), is_range=True)
 
     @cached_property
     def rank(self) -> Array:
@@ -208,23 +170,111 @@ def read_row_ids(ids: Iterable[Any], what: str) -> Array:
     return ids_to_array(as_array(ids) if hasattr(ids, "__array__") else ids, table="factors", column=what)
 
 
-class UsersByItems:
-    """Rows for users and rows for items: the base of sources that rank a whole catalogue."""
+class UsersByItems(ABC):
+    """Rows for users and rows for items: a `Ranking` of a whole catalogue, and the base of all of them."""
 
     user_rows: IdRows
     item_rows: IdRows
     about: Mapping[str, Any] = MappingProxyType({})
     """What the file says that it was read from, as `describe_model` reads it: name, settings, data."""
+    lists = _NO_LISTS
+    complete = True
+    rules_out: Any = False
+    """Whether scores themselves exclude candidates."""
+    _training_items: TrainingItems = "ranked"
+
+    @abstractmethod
+    def judge(self, truth: Interactions, options: RankingOptions) -> CountedTruth:
+        """Count the place of each judged item among all candidates."""
+
+    @abstractmethod
+    def top(self, users: Iterable[Any] | None, k: int, options: RankingOptions) -> Lists:
+        """Return the k best candidates of these users, or of all; equal scores are ordered by id."""
+
+    @abstractmethod
+    def memory_needed(self, truth: Interactions, options: RankingOptions) -> int:
+        """Return the least `memory` of the options, in bytes, with which the truth can be judged."""
 
     @property
-    def catalogue(self) -> Ids | None:
-        """The ids of the items; None if they are row numbers."""
-        return self.item_rows.ids if self.item_rows.named else None
+    def given(self) -> Self:
+        return self
+
+    @property
+    def catalogue(self) -> Ids:
+        """The ids of the items."""
+        return self.item_rows.ids
 
     @property
     def n_items(self) -> int:
         """The number of items."""
         return self.item_rows.size
+
+    @property
+    def n_places(self) -> int:
+        return self.n_items
+
+    def rank(self, truth: Interactions, options: RankingOptions) -> CountedTruth:
+        """Count the place of each judged item; an error if the model knows no user of the truth."""
+        judged = self.judge(truth, options)
+        if options.shared and len(truth.cases) and not judged.n_candidates.any():
+            self.check_users(truth)
+        return judged
+
+    def of_cases(self, cases: Ids) -> Self:
+        del cases  # it ranks for the cases of the truth
+        return self
+
+    def covered(self, truth: Interactions) -> Ids:
+        return truth.cases
+
+    def cases_with(self, truth: Interactions) -> tuple[Ids, Array | None]:
+        return truth.cases, truth.clusters
+
+    def among(self, catalogue: Ids | None, n_items: int | None, *, complete: bool, source: str) -> Self:
+        del catalogue, complete, source
+        if n_items is not None:
+            hint = Phrase("Leave out {catalogue=}, or use {exclude=}.")
+            raise InputError("the items of the model are the catalogue.", hint=hint)
+        return self
+
+    def chosen_from(self, options: RankingOptions) -> str:
+        return SCORED if self.rules_out else ALL if options.eligible is None else ELIGIBLE
+
+    def check_inputs(
+        self,
+        truth: Interactions,
+        options: RankingOptions,
+        context: Context,
+        *,
+        cases_are_users: bool,
+        needs: Collection[str],
+    ) -> None:
+        """Raise an error if the model has no ids and no row for an id."""
+        del needs
+        for table, data in (("truth", truth), ("seen", options.seen), ("eligible", options.eligible)):
+            if data is not None:
+                self.check_ids(data, table)
+        if context.train is not None:
+            self.check_ids(context.train, "train", users=cases_are_users)
+        if context.embeddings is not None:
+            self.item_rows.check_numbers(context.embeddings.ids, table="embeddings")
+        if context.profiles is not None and cases_are_users:
+            self.user_rows.check_numbers(context.profiles.ids, table="profiles")
+
+    def check_users(self, truth: Interactions) -> None:
+        """Raise an error if no user of the truth is known to the model, so that the ids must differ."""
+        rows = self.user_rows
+        if rows.size and (rows.row_of(truth.cases.values) < 0).all():
+            raise InputError(
+                f"no user of the truth ({truth.cases.name(0)!r}, …) has a row in the model "
+                f"({rows.ids.name(0)!r}, …).",
+                column="user",
+                hint=differing_ids_hint(rows.ids, truth.cases, "user"),
+            )
+
+    def facts(self, options: RankingOptions, context: Context) -> RankingFacts:
+        are_known = options.seen is not None or options.eligible is not None or context.train is not None
+        return RankingFacts(training_items=None if are_known else self._training_items)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.user_rows.size:,} users x {self.n_items:,} items)"
