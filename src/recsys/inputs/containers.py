@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recsys.errors import InputError, came_as
+from recsys.inputs.documents import pairs_of_documents
 from recsys.inputs.ids import (
     encode,
     ids_from_sequence,
@@ -111,7 +112,9 @@ def rows_of_container(data: Any, *, ordered: bool, table: str) -> Rows:
         raise came_as(table, data, table=table, hint=f"Expected {_EXPECTED}.")
     if len(entries) == 0:
         raise InputError(f"{table} is empty.", table=table, hint=f"Expected {_EXPECTED}.")
-    flat, sizes, values_column = _flatten(entries, ids.values[codes], ordered=ordered, table=table)
+    names = ids.values[codes]
+    entries = pairs_of_documents(entries, names, ordered=ordered, table=table)
+    flat, sizes, values_column = _flatten(entries, names, ordered=ordered, table=table)
     items, item = encode(
         ids_from_sequence(flat, table=table, column="item"), table=table, column="item", as_range=True
     )

@@ -64,7 +64,7 @@ _NAMES_OF_DATA_SETS: dict[str, tuple[str, ...]] = {
     "user": ("reviewerid",),
     "item": (
         "parentasin", "asin", "artistid", "bookid", "isbn", "businessid", "sku", "stockcode", "videoid",
-        "gameid", "appid", "newsid", "listingid", "recipeid",
+        "gameid", "appid", "newsid", "listingid", "recipeid", "corpusid",
     ),
 }  # fmt: skip
 
@@ -321,6 +321,8 @@ def _detect(names: list[str], role: str, requested: Mapping[str, str], table: st
         )
     column_of = {plain[name]: name for name in names if name not in taken_columns}
     others = (column_of[n] for n in _NAMES_OF_DATA_SETS.get(role, ()) if n in column_of)
+    if role == "grade" and "corpusid" in column_of:  # BEIR and MTEB call the grade of a judgement its score
+        others = (column_of[n] for n in ("score",) if n in column_of)
     return matches[0] if matches else next(others, None)
 
 

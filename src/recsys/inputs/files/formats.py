@@ -329,6 +329,8 @@ def files_of(path: str | os.PathLike[str]) -> list[Path]:
             )
         return [match for match in matches if match not in folders]
     entries = sorted(folder.iterdir())
+    if folder / "corpus.jsonl" in entries or folder / "qrels" in entries:
+        return [_judgements_of(folder)]
     files = [entry for entry in entries if not entry.name.startswith((".", "_"))]
     subfolder = next((file for file in files if file.is_dir()), None)
     if folder / "_delta_log" in entries:
@@ -345,6 +347,19 @@ def files_of(path: str | os.PathLike[str]) -> list[Path]:
     else:
         return files
     raise FileError(f"{folder} {problem}.", hint=hint)
+
+
+def _judgements_of(folder: Path) -> Path:
+    """Return the judgements of a folder in the form of BEIR: corpus.jsonl, queries.jsonl, qrels/test.tsv."""
+    qrels = folder / "qrels"
+    found = sorted(file for form in ("*.tsv", "*.jsonl") for file in qrels.glob(form))
+    if qrels / "test.tsv" in found or len(found) == 1:
+        return qrels / "test.tsv" if qrels / "test.tsv" in found else found[0]
+    if found:
+        problem = f"has the judgements {', '.join(file.name for file in found)}, and none called test.tsv"
+    else:
+        problem = "holds a corpus without judgements: there is no qrels/test.tsv"
+    raise FileError(f"{folder} {problem}.", hint=f"Name the file, such as {qrels / 'dev.tsv'}.")
 
 
 def _refuse_unsafe(head: bytes, name: str) -> None:

@@ -83,6 +83,8 @@ def read_file(
     for what, value, known in (("kind", kind, ROLES), ("ids", ids, ID_KINDS)):
         check_choice(f"value of {what}", value, known)
     source = open_file(path)
+    if kind == "lists" and source.path is not None and source.path.parent.name == "qrels":
+        raise FileError(f"{source.name} holds judgements, not lists.", hint="Pass it as the truth.")
     name = format or detect_format(source)
     result = FORMATS.find(name).read(source, ReadOptions(kind, columns, ids, encoding))
     n_files = len(source.parts) if source.parts else None
