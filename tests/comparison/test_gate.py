@@ -435,3 +435,15 @@ def test_a_gate_that_passes_calls_no_margin_too_narrow():
     assert recsys.gate(new, old, {"hit@1": "1%"})
     assert "too narrow" not in str(recsys.gate(new, old, {"hit@1": "1%"}))
     assert "too narrow" in str(recsys.gate(old, old, {"hit@1": "1%"}))
+
+
+def test_a_margin_that_is_too_narrow_names_one_number_of_users():
+    first = recsys.evaluate(
+        {u: [u] for u in range(40)}, {u: {u if u % 3 else -1} for u in range(40)}, ["hit@1"]
+    )
+    truth = {u: {u if u % 3 or u == 0 else -1} for u in range(40)}
+    second = recsys.evaluate({u: [u] for u in range(40)}, truth, ["hit@1"])
+    notes = [str(one) for one in recsys.gate(first, second, {"hit@1": "5%"}).checks[0].notes]
+    assert any("too narrow a margin" in one for one in notes)
+    assert not any("would be needed" in one for one in notes)
+    assert any("of 40 users differ" in one for one in notes)

@@ -417,7 +417,8 @@ def _check_metric(shifted: Sample, demand: _Demand, means: _Means, bounds: tuple
         narrow = note(
             "narrow_margin", limit=_limit(margin, relative=relative), n=means.users, needed=math.ceil(needed)
         )
-        notes = (narrow, *notes)
+        # One number of users that are needed: how many more like these would do is another question.
+        notes = (narrow, *(one.but(needed=None) for one in notes))
     if (
         margin == 0
         and not passed

@@ -54,6 +54,10 @@ class Note:
         """The sentence, after its subject."""
         return self.words if self.subject is None else f"{self.subject}: " + self.words
 
+    def but(self, **values: Any) -> Self:
+        """Return the same note with other values, of those that it has."""
+        return replace(self, values={n: values.get(n, value) for n, value in self.values.items()})
+
     def about(self, subject: str) -> Self:
         """Return the same note about one metric, model, group or table."""
         return replace(self, subject=subject)
