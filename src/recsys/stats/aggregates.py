@@ -113,7 +113,7 @@ class Aggregate:
             )
         return exact_mean(np.repeat(cases.values, self._kept(cases.shares).astype(np.int64)))
 
-    def estimate(self, rows: PerCase, column: Float, confidence: float, noun: str = "user") -> Estimate:
+    def estimate(self, rows: PerCase, column: Float, confidence: float) -> Estimate:
         """The aggregate of a column with its interval, over clusters where there are any.
 
         NaN is left out.
@@ -131,7 +131,6 @@ class Aggregate:
             lambda values: Sample.row(collapse(values[None, :], clusters, keys=keys, weights=weights)),
             equal_cases=clusters is None and bool((cases.shares == cases.shares[:1]).all()),
             confidence=confidence,
-            noun=noun,
         )
 
     def estimate_from(self, sums: Sums, confidence: float) -> Estimate:
@@ -148,7 +147,6 @@ class Aggregate:
             lambda values: Sample.of(values, counts=cases.shares),
             equal_cases=True,
             confidence=confidence,
-            noun="user",
         )
 
     def _estimate(
@@ -158,16 +156,15 @@ class Aggregate:
         *,
         equal_cases: bool,
         confidence: float,
-        noun: str,
     ) -> Estimate:
         """Of the values of cases, and what makes a sample of one number per value."""
         check_confidence(confidence)
         value, values = self.value(cases), cases.values
         if not len(values):
             nothing = Interval(math.nan, math.nan, confidence, "order statistics")
-            return Estimate(math.nan, math.nan, nothing, 0, (note("no_values", noun=noun),))
+            return Estimate(math.nan, math.nan, nothing, 0, (note("no_values", noun="user"),))
         if self.trims:
-            return self._trimmed_estimate(value, cases, sample_of, confidence=confidence, noun=noun)
+            return self._trimmed_estimate(value, cases, sample_of, confidence=confidence)
         sample = sample_of((values <= value).astype(np.float64))
         n = sample.n
         size = n if equal_cases else min(_effective_size(sample, confidence), len(values))
@@ -179,7 +176,7 @@ class Aggregate:
         if first == 0 or last > size:
             low, high = (low if first else -math.inf), (high if last <= size else math.inf)
             lost = ["lower"] * (first == 0) + ["upper"] * (last > size)
-            facts = {"n": n, "noun": noun, "ends": lost, "of": self.words}
+            facts = {"n": n, "noun": "user", "ends": lost, "of": self.words}
             notes = (caution(SmallSampleWarning, "few_for_percentile", **facts),)
         error = (high - low) / (2.0 * t_interval(0.0, 1.0, math.inf, confidence).high)
         interval = Interval(low, high, confidence, "order statistics")
@@ -192,7 +189,6 @@ class Aggregate:
         sample_of: Callable[[Float], Sample],
         *,
         confidence: float,
-        noun: str,
     ) -> Estimate:
         """By the winsorised variance: one number per value, whose mean is the trimmed mean."""
         values, counts, _ = cases
@@ -206,7 +202,7 @@ class Aggregate:
         interval = replace(t_interval(value, error, df, confidence), method="Tukey-McLaughlin")
         notes: tuple[Note, ...] = ()
         if n < 3:
-            notes = (caution(SmallSampleWarning, "few_units", n=n, noun=noun, so="little"),)
+            notes = (caution(SmallSampleWarning, "few_units", n=n, noun="user", so="little"),)
         elif error == 0:
             interval = replace(interval, low=-math.inf, high=math.inf)
             notes = (caution(ZeroVarianceWarning, "kept_values_equal"),)
