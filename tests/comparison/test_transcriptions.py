@@ -8,13 +8,16 @@ import time
 from collections.abc import Callable
 from math import log, log2, log10
 
+import numpy as np
 import pytest
 
 import recsys
 from recsys.comparison import identify
-from recsys.comparison.deviations import MEAN, READING, formulas_of
+from recsys.comparison.deviations import CUT, MEAN, READING, REPEATS, formulas_of
+from recsys.comparison.probes import probes_for
 from recsys.comparison.transcriptions import EVALUATORS
 from recsys.conventions.decisions import DECISIONS
+from recsys.metrics.registry import METRICS, Request
 
 # One list at a time, as (items of the first k, {item: grade}, k, all rows): the tools of what follows.
 
@@ -574,3 +577,48 @@ def test_what_may_exceed_1_says_by_how_much():
     )
     assert value == pytest.approx(found.at_most)
     assert recsys.identify(WRITTEN["Haystack"]["ndcg"], "ndcg").at_most is None
+
+
+def answers_of(asked: identify._Mistakes, metric: str, reading: tuple, mean: tuple) -> np.ndarray:
+    """What every formula makes of every probe under these options, with the last order where several are."""
+    every = np.arange(len(asked.formulas.options))
+    found = []
+    for probe in probes_for(METRICS[metric].reads):
+        users = asked._counted(asked._read(probe, reading), mean)
+        found.append([*asked._predicted(users, mean, every)][-1] if users else np.full(len(every), -1.0))
+    return np.array(found)
+
+
+def with_option(part: int, at: int, n_parts: int) -> tuple[int, ...]:
+    return tuple(at if n == part else 0 for n in range(n_parts))
+
+
+@pytest.mark.parametrize(
+    "metric", ["precision", "recall", "f", "hit", "mrr", "map", "ndcg", "dcg", "rbp", "err"]
+)
+def test_every_option_changes_an_answer(metric):
+    """An option that no probe shows would be found in everybody's evaluator."""
+    formulas = formulas_of(metric)
+    probe = probes_for(METRICS[metric].reads)[0]
+    asked = identify._Mistakes(identify._space_of(Request.parse(metric)), formulas, [(probe, 0.5)])
+    plain = (0,) * len(READING), (0,) * len(MEAN)
+    ours = answers_of(asked, metric, *plain)
+    # Some formulas differ only where repeats count, or another k is read.
+    readings = [plain[0], with_option(REPEATS, 1, len(READING)), with_option(CUT, 2, len(READING))]
+    seen = np.concatenate([answers_of(asked, metric, reading, plain[1]) for reading in readings])
+    decided = [not any(o.words for o in options) for options in formulas.options]
+    shown = {o.words for options in formulas.options for o in options if o.words}
+    for at, options in enumerate(formulas.options):
+        words = [o.words for o in options if o.words]
+        if len(words) == 1 and np.abs(seen[:, [at]] - seen[:, decided]).max(axis=0).min() > 1e-7:
+            shown.discard(words[0])
+    assert not shown
+    for part, several in enumerate(READING.values()):
+        for at, option in enumerate(several):
+            theirs = answers_of(asked, metric, with_option(part, at, len(READING)), plain[1])
+            is_usual = not option.words or (metric == "hit" and option.words.startswith("repeats"))
+            assert is_usual or np.abs(theirs - ours).max() > 1e-7, option.words
+    for part, several in enumerate(MEAN.values()):
+        for at, option in enumerate(several):
+            theirs = answers_of(asked, metric, plain[0], with_option(part, at, len(MEAN)))
+            assert not option.words or np.abs(theirs - ours).max() > 1e-7, option.words
