@@ -48,6 +48,7 @@ _RATING_COUNT_NOTES = {
     "without_prediction": "rating|ratings without a prediction (left out)",
     "without_rating": "prediction|predictions without a rating (left out)",
 }
+# Files hold these sentences: they stay as they are.
 _SEEN = "no seen items were given, so training items are ranked too"
 _TRAINING_ITEMS: dict[TrainingItems, str] = {
     "ranked": _SEEN,
@@ -98,8 +99,8 @@ class StopFacts:
 
     def to_notes(self) -> dict[str, Any]:
         """Return the facts as JSON values."""
-        intervals = {name: watched._asdict() for name, watched in self.intervals.items()}
-        return {**vars(self), "share_saved": self.share_saved, "intervals": intervals}
+        intervals = {name: _known(watched._asdict()) for name, watched in self.intervals.items()}
+        return _known({**vars(self), "share_saved": self.share_saved, "intervals": intervals or None})
 
     @classmethod
     def of_notes(cls, notes: Mapping[str, Any]) -> StopFacts:
@@ -156,7 +157,7 @@ class ResultFacts(Facts):
             if isinstance(fact, ReadFacts | StopFacts):
                 facts[name] = fact.to_notes()
         facts["ids"] = None if self.ids is None else self.ids._asdict()
-        return self.ratings.to_notes() | {name: fact for name, fact in facts.items() if fact is not None}
+        return self.ratings.to_notes() | _known(facts)
 
     @property
     def _seen(self) -> str | None:
@@ -188,6 +189,10 @@ class ResultFacts(Facts):
         lines += ["lists in the order of their rows"] if read.arrangement == "grouped" else []
         lines += self.stopped.says.splitlines() if self.stopped else []
         return [*lines, *filter(None, (self.sampled, self._seen, self.backend))]
+
+
+def _known(facts: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: fact for name, fact in facts.items() if fact is not None}
 
 
 def footnotes_of(
