@@ -27,7 +27,7 @@ import english
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "recsys"
 PAGE = SOURCE.parents[1] / "docs" / "architecture.md"
 FENCE = "a name occurs twice without a reason or this table is stale.\n\n```text\n"
-MOST_DOORS, MOST_EDGES = 24, 152  # what was reached; they only fall
+MOST_DOORS, MOST_EDGES = 24, 151  # what was reached; they only fall
 NO_DOORS = {"__init__.pyi", "py.typed", "__pycache__"}  # the stub is a part of the face
 ORDER = (
     "cli", "benching", "cf compat", "report", "analysis audits debias", "models", "spark", "comparison",

@@ -25,10 +25,6 @@ class ModelFile(NamedTuple):
     path: str
     result: Evaluation | None
 
-    @property
-    def stem(self) -> str:
-        return stem_of(self.path)
-
 
 def stem_of(path: str | os.PathLike[str]) -> str:
     """Return the name of a file without its endings; of a glob what precedes the pattern, or its folder.
@@ -57,10 +53,10 @@ def files_by_model(paths: Sequence[str], names: Sequence[str] = ()) -> dict[str,
     models = list(names)
     if not names:
         own = [None if file.result is None else file.result.name for file in files]
-        short = [name or file.stem for name, file in zip(own, files, strict=True)]
+        short = [name or stem_of(file.path) for name, file in zip(own, files, strict=True)]
         for name, model, file in zip(own, short, files, strict=True):
             place = file.path if file.path == "-" else str(Path(file.path).parent / Path(file.path).stem)
-            full = place if name in (None, file.stem) else f"{name} ({place})"
+            full = place if name in (None, stem_of(file.path)) else f"{name} ({place})"
             models.append(model if short.count(model) == 1 else full)
         if len(set(models)) < len(models):  # als.csv and als.json
             models = list(paths)
@@ -71,7 +67,7 @@ def find_model(name: str | None, models: Mapping[str, ModelFile]) -> str | None:
     """Return the model of this name, or of the file of this name, with or without folder and suffix."""
     if name is None or name in models:
         return name
-    matches = [model for model, file in models.items() if name in (file.path, file.stem)]
+    matches = [model for model, file in models.items() if name in (file.path, stem_of(file.path))]
     if len(matches) != 1:
         check_choice("baseline", name, models)
     return matches[0]

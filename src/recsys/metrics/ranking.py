@@ -25,13 +25,13 @@ from recsys.metrics.registry import HITS_ABOVE, Terms, divide_or_zero, metric, r
 from recsys.metrics.traits import Between
 from recsys.records.arrays import Float
 
-_MANNING = "Manning, Raghavan & Schütze, Introduction to Information Retrieval (2008), chapter 8"
+MANNING = "Manning, Raghavan & Schütze, Introduction to Information Retrieval (2008), chapter 8"
 
 
 @metric(
     "precision",
     formula="hits(k) / k",
-    reference=_MANNING,
+    reference=MANNING,
     combine_if=("average", "pooled"),
     conventions=("precision_over",),
     aliases=("p", "prec"),
@@ -54,7 +54,7 @@ def precision(h: Reading, k: int | None, c: Conventions) -> Terms:
 @metric(
     "recall",
     formula="hits(k) / relevant",
-    reference=_MANNING,
+    reference=MANNING,
     combine_if=("average", "pooled"),
     conventions=("recall_over",),
     aliases=("r",),
@@ -272,7 +272,7 @@ def mar(h: Reading, k: int | None, c: Conventions) -> Float:
 @metric(
     "r_precision",
     formula="hits in the first `relevant` places / relevant",
-    reference=_MANNING,
+    reference=MANNING,
     at_k="never",
     aliases=("rprec",),
     not_additive="its cut-off is the number of observed items",

@@ -12,6 +12,7 @@ import numpy as np
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError
 from recsys.kernels.exact_sums import geometric_weights
+from recsys.metrics.ranking import MANNING
 from recsys.metrics.readings import Reading
 from recsys.metrics.registry import chained_metric, divide_or_zero, metric
 from recsys.metrics.traits import UNIT, Between
@@ -19,7 +20,6 @@ from recsys.metrics.weights import graded_shares
 from recsys.records.arrays import Array, Float, Int
 
 _TREC_EVAL = "trec_eval 9"
-_MANNING = "Manning, Raghavan & Schütze, Introduction to Information Retrieval (2008), chapter 8"
 _POINTS = tuple(level / 10 for level in range(11))
 _DEEPEST = 1 << 24
 
@@ -37,7 +37,7 @@ def _best_precision(h: Reading, recall: float) -> Float:
 @chained_metric(
     "iprec",
     formula="max over hits from number max(floor(recall relevant + 0.9), 1) on of (hits so far / place)",
-    reference=_MANNING,
+    reference=MANNING,
     aliases=("iprec_at_recall",),
     choices={"recall": Between(0, 1, closed=True)},
 )
@@ -57,7 +57,7 @@ def iprec(h: Reading, k: int | None, c: Conventions, *, recall: float = 0.5) -> 
 @chained_metric(
     "eleven_point",
     formula="mean of iprec at recall 0, 0.1, … 1",
-    reference=_MANNING,
+    reference=MANNING,
     aliases=("iprec_11",),
 )
 def eleven_point(h: Reading, k: int | None, c: Conventions) -> Float:
