@@ -75,7 +75,7 @@ def inspect_user_recommendations(
         hint = Phrase("Check the id, and its type ({ids=}).")
         raise InputError(f"user {user!r} is not one of the {len(users):,} users.", hint=hint)
     history = _items_of(history, user)
-    if isinstance(model, Lists):
+    if source is None:
         lists, at = model, _entries_of(model, user)[:k]
     else:
         own_ids = source.item_rows.ids.values.tolist()  # what the source itself calls the items

@@ -573,22 +573,26 @@ def words_on_missing_lists(evaluation: Evaluation) -> list[str]:
 
 def with_ids_of(history: Interactions, ranking: Any) -> Any:
     """Lists, or a model, with text ids as the whole numbers that those of the history are."""
-    sides: dict[str, tuple[Ids, Array]]
     if isinstance(ranking, Lists):
         cases = np.repeat(np.arange(len(ranking.cases)), ranking.sizes)
-        sides = {"user": (ranking.cases, cases), "item": (ranking.items, ranking.codes)}
-    else:
-        sides = {rows.what: (rows.ids, rows.rank) for rows in (ranking.user_rows, ranking.item_rows)}
+        columns = _numbers_of(history, (ranking.cases, cases), (ranking.items, ranking.codes))
+        return read_lists(ranking.to_frame().assign(**columns)) if columns else ranking
+    columns = _numbers_of(
+        history, *((rows.ids, rows.rank) for rows in (ranking.user_rows, ranking.item_rows))
+    )
+    return ranking.renamed(columns.get("user"), columns.get("item")) if columns else ranking
+
+
+def _numbers_of(history: Interactions, *sides: tuple[Ids, Array]) -> dict[str, Array]:
+    """Return the numbers that text ids of users and items are, by code, where the history has numbers."""
     columns: dict[str, Array] = {}
-    for wanted, (what, (ids, codes)) in zip((history.cases, history.items), sides.items(), strict=True):
+    for name, wanted, (ids, codes) in zip(
+        ("user", "item"), (history.cases, history.items), sides, strict=True
+    ):
         numbers = _whole_numbers(ids) if wanted.kind == "int" else None
         if numbers is not None:
-            columns[what] = numbers[codes]
-    if not columns:
-        return ranking
-    if isinstance(ranking, Lists):
-        return read_lists(ranking.to_frame().assign(**columns))
-    return ranking.renamed(columns.get("user"), columns.get("item"))
+            columns[name] = numbers[codes]
+    return columns
 
 
 def _refuse_a_single_id(table: FrameTable) -> None:

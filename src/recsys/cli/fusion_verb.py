@@ -117,7 +117,7 @@ def _read_runs(given: Given, files: FileOptions) -> list[Any]:
 
     from recsys.evaluation.evaluate import recommend
     from recsys.ranks.sources import is_model_path
-    from recsys.records.arrays import Ids, Lists
+    from recsys.records.arrays import Ids
 
     models = [path for path in given.lists if is_model_path(path)]
     if not models and (given.train is not None or given.k is not None):
@@ -128,7 +128,7 @@ def _read_runs(given: Given, files: FileOptions) -> list[Any]:
         note(f"{', '.join(models)}: what users had before is ranked, too; --train FILE leaves it out")
     history = files.read(given.train, "truth")
     runs = [files.read_ranked(path) for path in given.lists]
-    ready = [run for run in runs if isinstance(run, Lists)]
+    ready = [run for path, run in zip(given.lists, runs, strict=True) if path not in models]
     users = Ids(np.zeros(0, np.int64))
     for ids in [run.cases for run in ready] or [model.user_rows.ids for model in runs]:
         users, _, _ = users.union(ids, what="user")

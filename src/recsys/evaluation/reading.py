@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from recsys.metrics.attributes import read_context, read_reference
 from recsys.metrics.registry import Metrics, Request, largest_k, max_place_read, parse_all
 from recsys.ranks.open_ranking import open_ranking, ranks_catalogue
 from recsys.ranks.rankings import LISTS, Ranking, RankingOptions
-from recsys.records.arrays import Context, Ids, Interactions, Lists, cached_property
+from recsys.records.arrays import Array, Context, Ids, Interactions, Lists, cached_property
 
 
 class CommonInputs:
@@ -134,18 +133,13 @@ class CommonInputs:
         options, columns, ids = self.options, self.options.columns, self.options.ids
         lists, truth = read_dicts(lists, truth) or (lists, truth)
 
-        @cache
-        def read_truth() -> Interactions:
-            return open_interactions(truth, "truth", columns, ids=ids, allow_empty=is_batch)
+        def asks() -> tuple[Array, int]:
+            nonlocal truth
+            truth = open_interactions(truth, "truth", columns, ids=ids, allow_empty=is_batch)
+            return truth.cases.values, self._length_to_ask(lists)
 
-        ranking = open_ranking(
-            lists,
-            columns,
-            ids=ids,
-            allow_empty=is_batch,
-            asks=lambda: (read_truth().cases.values, self._length_to_ask(lists)),
-        )
-        known = read_truth()
+        ranking = open_ranking(lists, columns, ids=ids, allow_empty=is_batch, asks=asks)
+        known = open_interactions(truth, "truth", columns, ids=ids, allow_empty=is_batch)
         catalogue, n_items = self.catalogue
         ranking = ranking.among(catalogue, n_items, complete=self.complete, source=self.candidates)
         needs = {need for request in self.requests for need in request.metric.needs}

@@ -155,12 +155,12 @@ class EvaluationRun:
             how = replace(how, deepest=None)  # places among judged items need every place
         truth, counts = apply_truth_rules(truth, ranking.catalogue, how.seen, conventions)
         judged: Any = ranking.rank(truth if how.own_clusters else replace(truth, clusters=None), how)
-        known: dict[str, Any] = {"truth_counts": {**judged.truth_counts, **counts}}
+        known: dict[str, Any] = {"truth_counts": {**judged.truth_counts, **counts}} if counts else {}
         if self.item_weights is not None:
             known["item_weights"] = weight_by_item(judged, self.item_weights)
         if self.clusters is not None:
             known["clusters"] = cluster_by_case(judged.cases, self.clusters)
-        judged = replace(judged, **known)
+        judged = replace(judged, **known) if known else judged
         weights = None if self.case_weights is None else weight_by_case(judged.cases, self.case_weights)
         if self.shared:
             refuse_no_weight(weights)

@@ -209,6 +209,8 @@ class MatchedTruth:
         """Raise an error if an item ties with its own repeat: it has no first place."""
         matches = self.matches
         repeats = np.flatnonzero(matches.repeat)
+        if len(repeats) == 0:
+            return
         conflict = repeats[np.isin(matches.truth[repeats], matches.truth[sizes > 1])]
         if len(conflict):
             at = conflict[0]
