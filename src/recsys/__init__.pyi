@@ -38,6 +38,7 @@ from recsys.evaluation.uncertainty import Intervals as Intervals
 from recsys.inputs import read_interactions as read_interactions
 from recsys.inputs import read_lists as read_lists
 from recsys.inputs.files import read_file as read_file
+from recsys.inputs.titles import titles as titles
 from recsys.kernels import show_backends as show_backends
 from recsys.metrics import metric as metric
 from recsys.ranks.fusion import fuse as fuse

@@ -144,6 +144,15 @@ SPEAKS = {
         lambda: recsys.evaluate({**lists_of(20), 3: [1, 2], 4: []}, truth_of(), ["ndcg@21"]),
         lambda: recsys.evaluate({**lists_of(10), 3: list(range(11))}, truth_of(), ["hit@50"]),
     ],
+    "codes_of_several_items": [
+        lambda: recsys.evaluate(
+            {1: ["x", "y"]},
+            {1: ["a"]},
+            ["mrr"],
+            items_of={"x": ["a", "b"], "y": "c"},
+            conventions={"ties": "expected"},
+        ),
+    ],
     "relevant_from_unset": [
         lambda: recsys.evaluate(LISTS, RATINGS, ["ndcg@5"]),
         lambda: recsys.evaluate(
@@ -359,6 +368,15 @@ SILENT = {
         lambda: recsys.evaluate({u: list(range(u + 1)) for u in range(12)}, truth_of(), ["ndcg@50"]),
         lambda: recsys.evaluate(factors(), world(0)[0], ["ndcg@50"], seen={}),
         lambda: recsys.evaluate(lists_of(20), truth_of(), ["mrr"]),
+    ],
+    "codes_of_several_items": [
+        lambda: recsys.evaluate({1: ["x", "y"]}, {1: ["a"]}, ["mrr"], items_of={"x": "a", "y": "a"}),
+        lambda: recsys.evaluate(
+            {u: ["x"] if u else ["y"] for u in range(11)},
+            {1: ["a"]},
+            ["mrr"],
+            items_of={"x": "a", "y": ["b", "c"]},
+        ),
     ],
     "relevant_from_unset": [
         lambda: recsys.evaluate(LISTS, RATINGS, ["ndcg@5"], conventions={"relevant_from": 4}),

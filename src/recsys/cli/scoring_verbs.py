@@ -33,7 +33,7 @@ _csv_option = option("--csv", "Print CSV: metric, value, cases, all digits.", OU
     shared_options.metric_options,
     shared_options.file_options,
     shared_options.data_options,
-    *map(keyword, ("items", "users", "reference", "by", "aggregate")),
+    *map(keyword, ("items", "users", "reference", "items_of", "by", "aggregate")),
     option("--bounds", "Also print the best attainable value and the floor of chance.", METRICS),
     option("--intervals", "Print every 95% interval, also those that take a while.", METRICS),
     _per_user_option,
@@ -74,7 +74,9 @@ def evaluate_command(given: Given) -> None:
     if given.name is not None and given.save is None and given.per_user_to is None:
         raise click.UsageError("--name goes with --save FILE or --per-user-to FOLDER, which keep it.")
     given.lists, given.truth = _lists_and_truth(given.lists, given.truth_file, given.truth, given.factors)
-    tables = given.pick("lists", "truth", "seen", "train", "items", "users", "reference", *_ROW_IDS)
+    tables = given.pick(
+        "lists", "truth", "seen", "train", "items", "users", "reference", "items_of", *_ROW_IDS
+    )
     if [*tables.values()].count("-") > 1:
         raise click.UsageError("standard input (-) can be read once only; name a file for the others.")
     options = _memory_options(given, files)
@@ -95,7 +97,7 @@ def evaluate_command(given: Given) -> None:
             items=files.read_attributes(given.items, "item"),
             users=files.read_attributes(given.users, "user"),
             progress=progress,
-            **given.pick("catalogue", "full_ranking", "by", "aggregate", "cautions"),
+            **given.pick("catalogue", "full_ranking", "by", "aggregate", "cautions", "items_of"),
             **options,
         )
     if given.per_user is not None:

@@ -317,6 +317,25 @@ def k_beyond_lists(question: Question) -> str | None:
 
 
 @caution_rule("evaluation")
+def codes_of_several_items(question: Question) -> str | None:
+    """A hit on a code is not a hit on an item: at least 10% of the entries listed stand for several items.
+
+    Scored as codes, lists gain by every item that shares one; all items on one code would hit always.
+
+    Silent: each entry stands for one item, as chunks do; fewer entries stand for several.
+    """
+    run, facts = question.run, question.run.ranking.lists.facts
+    share = (facts.entries_of_several or 0) / (facts.entries or 1)
+    if run.of_entries is None or share < _FEW:
+        return None
+    name, value = next(iter(run.of_entries.values(question.conventions).items()))
+    return (
+        f"{share:.0%} of the listed entries stand for several items: of entries {name} would be {value:.3f}, "
+        "which is not comparable with that of lists of items"
+    )
+
+
+@caution_rule("evaluation")
 def relevant_from_unset(question: Question) -> str | None:
     """Every star rating above 0 counts as relevant, one star too, and this was not chosen.
 

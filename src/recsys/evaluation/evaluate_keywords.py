@@ -159,6 +159,17 @@ class FurtherKeywords(TypedDict, total=False):
             group=KNOWN,
         ),
     ]
+    items_of: Annotated[
+        Any,
+        Keyword(
+            "what the entries of lists stand for: {entry: item or items}, a table with a column of entries "
+            "(or codes) and one of items, or `recsys.titles(table)`. Several items of one entry are tied; "
+            "seen and excluded ones leave it.",
+            group=RANKED,
+            option="--items-of FILE",
+            line="What the entries of LISTS stand for: a table of entries (codes, chunks) and items.",
+        ),
+    ]
     exclude: Annotated[
         Iterable[Any] | None,
         Keyword("items no user may be recommended (factors and scores).", group=RANKED),

@@ -13,12 +13,14 @@ from recsys.errors import CutoffError, InputError, Phrase, UnknownNameError
 from recsys.evaluation.options import EvaluationOptions, check_flag, check_ids, check_n_items
 from recsys.evaluation.run import EvaluationRun
 from recsys.inputs.ids import ID_KINDS, encode, ids_to_array
+from recsys.inputs.items_of import ItemsOf, read_items_of
 from recsys.inputs.nested_dicts import read_dicts
-from recsys.inputs.opening import check_id_kind, open_history, open_interactions, open_lists
+from recsys.inputs.opening import check_id_kind, columns_for, open_history, open_interactions, open_lists
 from recsys.metrics.attributes import read_context, read_reference
 from recsys.metrics.registry import Metrics, Request, largest_k, max_place_read, parse_all
+from recsys.ranks.listed_items import as_items, entries_of
 from recsys.ranks.open_ranking import open_ranking, ranks_catalogue
-from recsys.ranks.rankings import LISTS, Ranking, RankingOptions
+from recsys.ranks.rankings import LISTS, ListRanking, Ranking, RankingOptions
 from recsys.records.arrays import Array, Context, Ids, Interactions, Lists, cached_property
 
 
@@ -86,8 +88,19 @@ class CommonInputs:
 
     @cached_property
     def catalogue(self) -> tuple[Ids | None, int | None]:
-        """The ids of all items and their number."""
+        """The ids of all items and their number; without them, lists of codes have the items of all codes."""
+        if self.options.catalogue is None and self.items_of is not None:
+            return self.items_of.items, len(self.items_of.items)
         return parse_catalogue(self.options.catalogue)
+
+    @cached_property
+    def items_of(self) -> Any:
+        """What the entries of lists stand for."""
+        if self.options.items_of is None:
+            return None
+        return read_items_of(
+            self.options.items_of, columns_for("items_of", self.options.columns), self.options.ids
+        )
 
     @cached_property
     def by(self) -> Any:
@@ -131,6 +144,7 @@ class CommonInputs:
         `seen` and `eligible` are of these users alone, where they were not given for all.
         """
         options, columns, ids = self.options, self.options.columns, self.options.ids
+        lists = lists if self.items_of is None else self.items_of.as_text(lists)
         lists, truth = read_dicts(lists, truth) or (lists, truth)
 
         def asks() -> tuple[Array, int]:
@@ -140,8 +154,12 @@ class CommonInputs:
 
         ranking = open_ranking(lists, columns, ids=ids, allow_empty=is_batch, asks=asks)
         known = open_interactions(truth, "truth", columns, ids=ids, allow_empty=is_batch)
-        catalogue, n_items = self.catalogue
-        ranking = ranking.among(catalogue, n_items, complete=self.complete, source=self.candidates)
+        if self.items_of is not None and not isinstance(ranking, ListRanking):
+            raise InputError(
+                "the model ranks items already, and items_of= is about the entries of lists.",
+                hint=Phrase("Leave out {items_of=}."),
+            )
+        ranking = self._among(ranking)
         needs = {need for request in self.requests for need in request.metric.needs}
         ranking_options = RankingOptions(
             seen=self._of_users("seen", seen),
@@ -166,12 +184,22 @@ class CommonInputs:
             from recsys.evaluation.cautions import are_pairs
 
             pairs = [name for name in pairs if are_pairs(histories[name], known.cases.values)]
+        context = replace(context, reference=self.reference, eligible=ranking_options.eligible)
+        of_entries: EvaluationRun | None = None
+        if self.items_of is not None:
+            entries = ranking.lists
+            ranking = self._as_items(entries, known, ranking_options, is_batch=is_batch)
+            ranking_options = replace(ranking_options, exclude=None, eligible=None)  # they left the entries
+            several = bool(ranking.lists.facts.entries_of_several)
+            if several and isinstance(self.items_of, ItemsOf) and not is_batch:
+                of_entries = self._of_entries(entries, known)
         return EvaluationRun(
             ranking,
             known,
             self.requests,
             ranking_options,
-            replace(context, reference=self.reference, eligible=ranking_options.eligible),
+            context,
+            of_entries=of_entries,
             clusters=options.clusters,
             case_weights=options.case_weights,
             item_weights=options.item_weights,
@@ -191,6 +219,41 @@ class CommonInputs:
                 hint='Give every metric one, such as "mrr@10".',
             )
         return longest
+
+    def _among(self, ranking: Ranking) -> Ranking:
+        """Return the ranking with what is known of its candidates."""
+        return ranking.among(*self.catalogue, complete=self.complete, source=self.candidates)
+
+    def _as_items(
+        self, entries: Lists, truth: Interactions, how: RankingOptions, *, is_batch: bool
+    ) -> Ranking:
+        """Return the items that the entries of ready lists stand for."""
+        lists = as_items(
+            entries,
+            self.items_of,
+            truth,
+            seen=how.seen,
+            eligible=how.eligible,
+            exclude=self.context.never,
+            is_batch=is_batch,
+        )
+        return self._among(ListRanking(lists))
+
+    def _of_entries(self, entries: Lists, truth: Interactions) -> EvaluationRun | None:
+        """Return the evaluation in which entries are the items, by the metrics that read places alone."""
+        requests = [r for r in self.requests if not r.metric.needs and r.metric.kind == "per_case"]
+        if not requests or self.options.item_weights is not None:
+            return None
+        return EvaluationRun(
+            ListRanking(entries),
+            entries_of(truth, self.items_of),
+            requests,
+            RankingOptions(backend=self.options.backend, threads=self.options.threads),
+            Context(),
+            clusters=self.options.clusters,
+            case_weights=self.options.case_weights,
+            shared=False,
+        )
 
     def _of_users(self, name: str, data: Any) -> Interactions | None:
         """Return what was given for all users, or with some of them."""

@@ -6,7 +6,7 @@ What depends on a fact reads its field, never the note or the line.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from recsys.conventions.decisions import Conventions
@@ -131,6 +131,8 @@ class ResultFacts(Facts):
         sampled: that each positive was ranked among sampled candidates, and how many.
         stopped: how far the evaluation went, if it could stop early.
         n_users: users of the cases, where these are not users and not kept.
+        of_entries: {metric: its value if the entries of the lists were the items}, where several items have
+            one; not known of all pieces of the users together.
     """
 
     lists: ReadFacts | None = None
@@ -143,11 +145,16 @@ class ResultFacts(Facts):
     sampled: str | None = None
     stopped: StopFacts | None = None
     n_users: int | None = None
+    of_entries: Mapping[str, float] | None = None
 
     @property
     def stopped_early(self) -> bool:
         """Whether some users did not have to be evaluated."""
         return self.stopped is not None and self.stopped.share_saved > 0
+
+    def joined(self, other: ResultFacts) -> ResultFacts:
+        """Return those of both parts; no part knows the values of all entries."""
+        return replace(super().joined(other), of_entries=None)
 
     def to_notes(self) -> dict[str, Any]:
         """Return the facts by the names that `result.notes` and result files have for them."""
@@ -168,7 +175,7 @@ class ResultFacts(Facts):
         """Return the facts that `to_notes` wrote; a TypeError or a ValueError says what is not one."""
         records: dict[str, Any] = {"lists": ReadFacts, "truth": ReadFacts, "stopped": StopFacts}
         facts = {name: kind.of_notes(notes[name]) for name, kind in records.items() if name in notes}
-        facts |= {name: notes.get(name) for name in ("backend", "sampled", "n_users")}
+        facts |= {name: notes.get(name) for name in ("backend", "sampled", "n_users", "of_entries")}
         kinds: dict[Any, Any] = {sentence: kind for kind, sentence in _TRAINING_ITEMS.items()}
         return cls(
             ratings=ReadFacts.of_notes(notes),
@@ -187,6 +194,17 @@ class ResultFacts(Facts):
             who = plural(read.users_with_gaps, "user|users leaves|leave")
             lines.append(f"lists {what} where the ranks of {who} places out")
         lines += ["lists in the order of their rows"] if read.arrangement == "grouped" else []
+        if read.entries is not None:
+            parts = [
+                (read.entries_of_several, "of several items"),
+                (read.entries_without_item, "without an item"),
+            ]
+            parts += [(read.entries_used_up, "with nothing left that is not above or seen")]
+            kinds = "; ".join(f"{n:,} {words}" for n, words in parts if n)
+            lines.append(plural(read.entries, "entry|entries listed") + (f": {kinds}" if kinds else ""))
+        if self.of_entries:
+            values = ", ".join(f"{name} {value:.4f}" for name, value in self.of_entries.items())
+            lines.append(f"if entries were the items: {values}")
         lines += self.stopped.says.splitlines() if self.stopped else []
         return [*lines, *filter(None, (self.sampled, self._seen, self.backend))]
 

@@ -17,7 +17,7 @@ import numpy as np
 from recsys.conventions.decisions import Conventions
 from recsys.errors import Fix, InputError, Phrase
 from recsys.evaluation.asked import Asked, case_keys
-from recsys.evaluation.engine import as_decided, measure, warn_of_ties
+from recsys.evaluation.engine import as_decided, measure, summarise, warn_of_ties
 from recsys.evaluation.options import (
     cluster_by_case,
     read_weight,
@@ -70,6 +70,8 @@ class EvaluationRun:
     """The codes of the suppressed cautions."""
     pairs: tuple[str, ...] = ()
     """The histories that came as [[user, item], …] and were read as lists of items."""
+    of_entries: EvaluationRun | None = None
+    """The evaluation of lists as they came, if several items have one entry: as if entries were the items."""
 
     def __post_init__(self) -> None:
         """Raise an error if the inputs do not fit the ranking."""
@@ -136,6 +138,11 @@ class EvaluationRun:
             )
         return with_undecided(partial, judged, conventions)
 
+    def values(self, conventions: Conventions) -> dict[str, float]:
+        """Return the values over all cases."""
+        effective = self.effective(conventions)
+        return summarise(self.partial(effective), self.requests, conventions=effective)
+
     def rank_truth(
         self, conventions: Conventions, *, places_only: bool = False
     ) -> tuple[RankedTruth, Context]:
@@ -184,6 +191,7 @@ class EvaluationRun:
         return replace(
             self,
             ranking=self.ranking.of_cases(cases),
+            of_entries=None,
             truth=truth if first else replace(truth, facts=NOTHING_READ),
             ranking_options=replace(self.ranking_options, progress=None),
             shared=False,
@@ -245,6 +253,7 @@ class RunOrigin:
             catalogue_of=sources if of_catalogue and run.ranking.n_items is None else None,
             training_items=of_ranking.training_items,
             stopped=self.stopped,
+            of_entries=None if run.of_entries is None else run.of_entries.values(self.conventions),
         )
 
     def under(self, conventions: Conventions) -> Evaluation:

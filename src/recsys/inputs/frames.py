@@ -43,6 +43,10 @@ ROLES: dict[str, tuple[str, ...]] = {
         "score", "prediction", "predicted", "pred", "predictedrating", "sim", "relevancescore",
         "rating", "weight",
     ),
+    "entry": (
+        "entry", "code", "sid", "semanticid", "chunk", "chunkid", "passage", "passageid", "title", "text",
+        "name",
+    ),
     "rank": ("rank", "position", "place"),
     "task": ("task", "taskname", "dataset", "datasetname", "benchmark"),
     "model": ("model", "modelname", "system", "run", "algorithm", "method"),

@@ -48,6 +48,9 @@ class ReadFacts(Facts):
         format: the format of that file.
         n_files: how many files it was, if several.
         fused: the method, the normalisation and the number of runs that lists were fused from.
+        entries: of lists whose entries stand for items: how many there are; without an item, of several
+            items, and used up: all their items are above or may not be listed.
+        unknown_entries, shared_entries: some entries without an item, and some that stand for several.
     """
 
     columns: Mapping[str, str] | None = None
@@ -67,6 +70,12 @@ class ReadFacts(Facts):
     format: str | None = None
     n_files: int | None = None
     fused: Mapping[str, Any] | None = None
+    entries: int | None = None
+    entries_without_item: int | None = None
+    entries_of_several: int | None = None
+    entries_used_up: int | None = None
+    unknown_entries: tuple[Any, ...] | None = None
+    shared_entries: tuple[Any, ...] | None = None
 
     @property
     def order(self) -> str | None:
