@@ -20,7 +20,16 @@ from recsys.errors import Fix, InputError, Phrase
 from recsys.evaluation.asked import differences
 from recsys.ranks.ranked_truth import in_history
 from recsys.ranks.sources import Factors, UsersByItems
-from recsys.records.arrays import Array, Ids, Interactions, Lists, Partial, cached_property, entries_of_cases
+from recsys.records.arrays import (
+    NO_GROUP,
+    Array,
+    Ids,
+    Interactions,
+    Lists,
+    Partial,
+    cached_property,
+    entries_of_cases,
+)
 from recsys.records.facts import Caution
 from recsys.records.registry import Registry
 
@@ -706,17 +715,18 @@ def pairs_read_as_lists(question: Question) -> str | None:
 
 @caution_rule("evaluation", of_counts=True)
 def groups_left_out(counts: Mapping[str, int]) -> str | None:
-    """by= is given, and some users or relevant items have no group: they are in no row of the groups.
+    """by= is given, and some users or relevant items have no group.
+
+    Such users are a group of their own, such items are in no row of the groups.
 
     Silent: everybody has a group.
     """
-    for name, total, what in (
-        ("users_without_group", "cases", "users"),
-        ("items_without_group", "judged", "relevant items"),
+    for name, total, what, where in (
+        ("users_without_group", "cases", "users", f"are the group {NO_GROUP!r}"),
+        ("items_without_group", "judged", "relevant items", "are in the overall values only"),
     ):
         if counts.get(name):
-            left_out = f"{counts[name]:,} of {counts[total]:,} {what}"
-            return f"{left_out} have no group and are in the overall values only"
+            return f"{counts[name]:,} of {counts[total]:,} {what} have no group and {where}"
     return None
 
 

@@ -6,10 +6,13 @@ evaluated users, so that a part of the users falls into the same groups as all o
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial as bind
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,18 +20,19 @@ import numpy as np
 from recsys.conventions.decisions import Conventions
 from recsys.errors import InputError, NotDefinedError, Phrase, UnknownNameError, came_as
 from recsys.evaluation.engine import exposures, measure, summarise
-from recsys.evaluation.options import look_up
 from recsys.inputs.timestamps import to_seconds
 from recsys.metrics.attributes import parse_labels
 from recsys.metrics.ranges import Range
 from recsys.metrics.registry import Request
 from recsys.ranks.ranked_truth import ItemSubset, RankedTruth
 from recsys.records.arrays import (
+    NO_GROUP,
     Array,
     Bool,
     Catalogue,
     Context,
     Float,
+    Group,
     Ids,
     Int,
     Partial,
@@ -78,7 +82,96 @@ class Groups:
         return np.append(kind, len(kinds)), {label: members[label] for label in ordered}
 
 
-By = Groups | Mapping[Any, Any] | Callable[[Any], Any]
+@dataclass(frozen=True, eq=False)
+class GivenGroups:
+    """The groups of a mapping from users (or cases) to labels, or of a function of a case."""
+
+    by: Mapping[Any, Any] | Callable[[Any], Any]
+    of: str = "case"
+
+    def masks(self, ids: Ids) -> dict[Any, Bool]:
+        """Return which of these ids belong to each group, groups in order."""
+        return masks_by_label(ids.values, self.by)
+
+
+@dataclass(frozen=True, eq=False)
+class CrossedGroups:
+    """The groups of users that belong to one group of each grouping, such as "FR, 18-24"."""
+
+    parts: Sequence[Groups]
+    of: str = "user"
+
+    def masks(self, ids: Ids) -> dict[str, Bool]:
+        """Return which of these ids belong to each combination that occurs, in order."""
+        crossed: dict[str, Bool] = {"": np.ones(len(ids), dtype=bool)}
+        for part in self.parts:
+            crossed = {
+                f"{label}, {more}" if label else str(more): first & second
+                for label, first in crossed.items()
+                for more, second in part.masks(ids).items()
+            }
+        return {label: mask for label, mask in crossed.items() if mask.any()}
+
+
+Grouping = Groups | GivenGroups | CrossedGroups
+
+
+class Groupings(dict[str, Grouping]):
+    """{name: grouping} of what `by=` names."""
+
+    @classmethod
+    def of(cls, by: Any, context: Context) -> Groupings:
+        """Return the groupings of a name, a combination of names, a mapping or a function, or of a list."""
+        several = by if isinstance(by, list) else [by]
+        if not several:
+            raise InputError("by= is an empty list.", hint="Name a grouping, such as by='activity'.")
+        found = cls()
+        for one in several:
+            name = (
+                one
+                if isinstance(one, str)
+                else " x ".join(map(str, one))
+                if isinstance(one, tuple)
+                else "group"
+            )
+            if name in found:
+                raise InputError(f"by= holds the grouping {name!r} twice.", hint="Leave one of the two out.")
+            found[name] = _crossed(one, context) if isinstance(one, tuple) else _grouping(one, context)
+        return found
+
+    def members(self, group: Group, ids: Ids) -> Bool:
+        """Return which of these ids belong to a group."""
+        return self[group.grouping].masks(ids)[group.label]
+
+    def ordered(self, groups: Iterable[Group]) -> list[Group]:
+        """Return groups that were found in pieces in the order of the groupings."""
+        labels: dict[str, list[Any]] = {name: [] for name in self}
+        for group in groups:
+            labels[group.grouping].append(group.label)
+        return [Group(n, label) for n, found in labels.items() for label in ordered_labels(found, self[n])]
+
+
+def _grouping(by: Any, context: Context) -> Groups | GivenGroups:
+    if isinstance(by, str):
+        return groups_from_name(by, context)
+    return GivenGroups(by)
+
+
+def _crossed(names: tuple[Any, ...], context: Context) -> CrossedGroups:
+    """The combinations of groupings of users."""
+    parts = [_grouping(name, context) for name in names]
+    for name, part in zip(names, parts, strict=True):
+        if not isinstance(part, Groups) or part.of != "user":
+            what = "groups items" if isinstance(part, Groups) else f"is a {type(name).__name__}"
+            raise InputError(
+                f"by= combines {name!r}, which {what}.",
+                hint="A combination is of names of groups of users, such as ('country', 'activity').",
+            )
+    if len(parts) < 2:
+        raise InputError(
+            f"by= combines {list(names)}.", hint="Combine two groupings or more, or leave the tuple out."
+        )
+    return CrossedGroups([part for part in parts if isinstance(part, Groups)])
 
 
 def with_strata(
@@ -88,43 +181,49 @@ def with_strata(
     *,
     conventions: Conventions,
     context: Context,
-    by: By,
+    by: Groupings,
 ) -> Partial:
-    """Return the result with one stratum per group."""
-    groups = by if isinstance(by, Groups) else None
-    strata = {}
-    if groups is not None and groups.of == "item":
-        # The same rankings, restricted to the items of each group.
-        whole = partial.catalogue
-        inside = {} if whole is None else groups.masks(whole.ids)
-        for label, mask in groups.masks(judged.items).items():
-            part = measure(ItemSubset(judged, mask), requests, conventions, context)
-            if whole is not None:
-                ids = Ids(whole.ids.values[inside[label]])
-                how = "ids" if whole.how == "ids" else "found"
-                part = replace(part, catalogue=Catalogue(ids, len(ids), how))
-            strata[label] = Stratum("item", part)
-        labelled = np.zeros(len(judged.items), dtype=bool)
-        for mask in groups.masks(judged.items).values():
-            labelled |= mask
-        n_without = int((~labelled[judged.judged]).sum())
-        counts = {**partial.counts, "items_without_group": n_without} if n_without else partial.counts
-        return replace(partial, strata=strata, counts=counts)
-    if groups is None:
-        masks = masks_by_label(judged.cases.values, by)  # type: ignore[arg-type]
-    else:
-        users = judged.cases if judged.clusters is None else Ids(judged.clusters)
+    """Return the result with one stratum per group; users without a group are one of their own."""
+    strata: dict[Group, Stratum] = {}
+    of_users: dict[Group, Bool] = {}
+    n_without: Counter[str] = Counter()
+    for name, groups in by.items():
+        if groups.of == "item":
+            measured = bind(measure, requests=requests, conventions=conventions, context=context)
+            found, n_items = _of_items(groups, partial.catalogue, judged, measured)
+            strata |= {Group(name, label): stratum for label, stratum in found.items()}
+            n_without["items_without_group"] += n_items
+            continue
+        users = judged.cases if groups.of == "case" or judged.clusters is None else Ids(judged.clusters)
         masks = {label: mask for label, mask in groups.masks(users).items() if mask.any()}
+        others = ~np.any([*masks.values()], axis=0) if masks else np.ones(len(users), dtype=bool)
+        if others.any():
+            masks[NO_GROUP] = others
+            n_without["users_without_group"] = max(n_without["users_without_group"], int(others.sum()))
+        of_users |= {Group(name, label): mask for label, mask in masks.items()}
     # Groups of users share the per-case columns; exposure is counted per group.
-    for label, shown in exposures(judged, requests, conventions, context, groups=masks).items():
-        rows = PerCase(judged.cases.values[masks[label]], {})
+    for group, shown in exposures(judged, requests, conventions, context, groups=of_users).items():
+        rows = PerCase(judged.cases.values[of_users[group]], {})
         part = Partial(rows, {}, {"cases": len(rows)}, shown, partial.catalogue, partial.context)
-        strata[label] = Stratum("user", part)
-    n_without = (
-        len(judged.cases) - int(np.any([*masks.values()], axis=0).sum()) if masks else len(judged.cases)
-    )
-    counts = {**partial.counts, "users_without_group": n_without} if n_without else partial.counts
-    return replace(partial, strata=strata, counts=counts)
+        strata[group] = Stratum("user", part)
+    return replace(partial, strata=strata, counts={**partial.counts, **+n_without})
+
+
+def _of_items(
+    groups: Grouping, whole: Catalogue | None, judged: RankedTruth, measured: Callable[[RankedTruth], Partial]
+) -> tuple[dict[Any, Stratum], int]:
+    """Return the same rankings restricted to the items of each group, and how many judged ones have none."""
+    strata = {}
+    inside = {} if whole is None else groups.masks(whole.ids)
+    labelled = np.zeros(len(judged.items), dtype=bool)
+    for label, mask in groups.masks(judged.items).items():
+        labelled |= mask
+        part = measured(ItemSubset(judged, mask))
+        if whole is not None:
+            ids = Ids(whole.ids.values[inside[label]])
+            part = replace(part, catalogue=Catalogue(ids, len(ids), "ids" if whole.how == "ids" else "found"))
+        strata[label] = Stratum("item", part)
+    return strata, int((~labelled[judged.judged]).sum())
 
 
 def groups_from_name(by: str, context: Context) -> Groups:
@@ -271,7 +370,21 @@ def masks_by_label(ids: Array, by: Mapping[Any, Any] | Callable[[Any], Any]) -> 
     keyed = hasattr(by, "items") and hasattr(by, "__getitem__")
     if not keyed and not callable(by):
         raise came_as("by=", by, hint="Pass {user: group}, or a function of the user id.")
-    labels = [look_up(by, i, "by") if keyed else by(i) for i in ids.tolist()]  # type: ignore[arg-type, operator]
+    group_of: Any = by.__getitem__ if keyed else by  # type: ignore[union-attr]
+    labels, n_known = [], 0
+    for case in ids.tolist():
+        try:
+            labels.append(group_of(case))
+            n_known += 1
+        except (KeyError, IndexError):
+            if not keyed:
+                raise
+            labels.append(None)
+    if labels and not n_known:
+        raise InputError(
+            f"by= has no entry for {ids.tolist()[0]!r}, nor for any other user.",
+            hint="Its keys are the ids of users.",
+        )
     for label in labels:
         if not _is_label(label):
             raise InputError(
@@ -279,19 +392,28 @@ def masks_by_label(ids: Array, by: Mapping[Any, Any] | Callable[[Any], Any]) -> 
             )
     labels = [None if _is_missing(label) else label for label in labels]
     # A user without a label is in no group.
-    masks = {label: np.zeros(len(labels), dtype=bool) for label in ordered_labels(set(labels) - {None}, by)}
+    masks = {
+        label: np.zeros(len(labels), dtype=bool)
+        for label in ordered_labels(set(labels) - {None}, GivenGroups(by))
+    }
     for at, label in enumerate(labels):
         if label is not None:
             masks[label][at] = True
     return masks
 
 
-def ordered_labels(labels: Iterable[Any], by: By) -> list[Any]:
+def ordered_labels(labels: Iterable[Any], by: Grouping) -> list[Any]:
     """Labels as results show them: as `by` orders them, or numbers first, then others by type and text."""
-    if isinstance(by, Groups):
-        place = {label: number for number, label in enumerate(by.masks(Ids(np.zeros(0, dtype=np.int64))))}
-        return sorted(labels, key=place.__getitem__)
-    return sorted(labels, key=lambda x: ("", x) if isinstance(x, int | float) else (type(x).__name__, str(x)))
+    if isinstance(by, GivenGroups):
+        order = sorted(
+            (label for label in labels if label != NO_GROUP),
+            key=lambda x: ("", x) if isinstance(x, int | float) else (type(x).__name__, str(x)),
+        )
+        return order + [label for label in labels if label == NO_GROUP]
+    nobody = Ids(np.zeros(0, dtype=np.int64))
+    parts = [list(part.masks(nobody)) for part in (by.parts if isinstance(by, CrossedGroups) else [by])]
+    place = {", ".join(map(str, at)): number for number, at in enumerate(itertools.product(*parts))}
+    return sorted(labels, key=lambda label: place.get(label, len(place)))
 
 
 def _is_label(label: Any) -> bool:
@@ -311,10 +433,10 @@ def _is_missing(label: Any) -> bool:
         return True
 
 
-def masks_of(partial: Partial) -> dict[Any, Bool]:
+def masks_of(partial: Partial) -> dict[Group, Bool]:
     """Return {group: which cases are in it}; for a group of items, the cases that have one of its items."""
     masks = {}
-    for label, stratum in partial.strata.items():
+    for group, stratum in partial.strata.items():
         rows = stratum.partial.rows
         if stratum.of == "user":
             mask = np.zeros(len(partial.rows), dtype=bool)
@@ -323,7 +445,7 @@ def masks_of(partial: Partial) -> dict[Any, Bool]:
             mask = np.zeros(len(rows.ids), dtype=bool) if rows.columns else np.ones(len(rows.ids), dtype=bool)
             for column in rows.columns.values():
                 mask |= ~np.isnan(column)
-        masks[label] = mask
+        masks[group] = mask
     return masks
 
 

@@ -244,13 +244,13 @@ class RatingEvaluation(Evaluation):
     def _is_mean(self, request: Request) -> bool:
         return super()._is_mean(request) and request not in self._row_requests()
 
-    def _estimate(self, request: Request, **options: Any) -> Estimate:
+    def _estimate(self, request: Request, partial: Partial, **options: Any) -> Estimate:
         """Recompute a pooled number that is not a ratio of sums without each group of users."""
         name = str(request)
         if request.metric.kind != "rows":
-            return super()._estimate(request, **options)
-        every = np.ones(len(self.per_case.ids), dtype=bool)
-        found = mask_jackknife(self.per_case.ids, every, lambda mask: self._summarise(mask)[name])
+            return super()._estimate(request, partial, **options)
+        inside = Ids(partial.rows.ids).code_of(self.per_case.ids) >= 0
+        found = mask_jackknife(self.per_case.ids, inside, lambda mask: self._summarise(mask)[name])
         return clip_interval(found.estimate(options["confidence"]), request.metric.bounds)
 
     def bounds(self) -> Bounds:

@@ -104,12 +104,12 @@ class CommonInputs:
 
     @cached_property
     def by(self) -> Any:
-        """The groups that a name stands for, or `by` as it was given."""
-        if not isinstance(self.options.by, str):
-            return self.options.by
-        from recsys.evaluation.groups import groups_from_name
+        """The groupings that `by` names; None without one."""
+        if self.options.by is None:
+            return None
+        from recsys.evaluation.groups import Groupings
 
-        return groups_from_name(self.options.by, self.context)
+        return Groupings.of(self.options.by, self.context)
 
     @cached_property
     def silenced(self) -> frozenset[str]:

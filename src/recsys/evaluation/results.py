@@ -10,15 +10,25 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, overload
 
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.display.tabled import Tabled
-from recsys.errors import InputError, MergeError, NoRowsError, NotDefinedError, Phrase, RecsysError
+from recsys.errors import (
+    InputError,
+    MergeError,
+    NoRowsError,
+    NotDefinedError,
+    Phrase,
+    RecsysError,
+    UnknownNameError,
+    check_choice,
+)
 from recsys.evaluation.engine import is_aggregated, merge, summarise
 from recsys.evaluation.exposure import catalogue_value, exposure_by_group, exposure_key
 from recsys.evaluation.origin import Origin, StoredOrigin
@@ -26,7 +36,7 @@ from recsys.evaluation.result_facts import ResultFacts
 from recsys.metrics import lookup
 from recsys.metrics.ranges import Range, union_ranges
 from recsys.metrics.registry import METRICS, Request
-from recsys.records.arrays import Array, Exposure, Float, Partial, PerCase, cached_property
+from recsys.records.arrays import NO_GROUP, Array, Exposure, Float, Group, Partial, PerCase, cached_property
 
 # What an evaluation only sometimes needs is imported by the method that needs it: a small call stays quick.
 if TYPE_CHECKING:
@@ -35,7 +45,7 @@ if TYPE_CHECKING:
     from recsys.evaluation.bounds import Bounds
     from recsys.evaluation.files.result_files import MissingRows
     from recsys.evaluation.groups import Gap
-    from recsys.evaluation.uncertainty import Intervals
+    from recsys.evaluation.uncertainty import GroupIntervals, Intervals
     from recsys.records.facts import Caution
     from recsys.report.methods import Methods, MethodsFacts
     from recsys.report.page import ReportOptions
@@ -45,6 +55,7 @@ if TYPE_CHECKING:
     from recsys.stats.results import Estimate
 
 
+Missing = Literal["group", "drop", "error"]
 _QUICK_VALUES = 10_000_000  # of so many values the intervals are computed within a quarter of a second
 _OVERALL = object()  # the row of all groups together, which no label equals
 
@@ -120,7 +131,7 @@ class Evaluation(Reported, Mapping[str, float]):
         self.conventions = conventions
         self.origin = origin or StoredOrigin()
         self.run = dict(run or {})
-        self._by = by
+        self._by = {Group.of(key): mask for key, mask in (by or {}).items()}
         self.missing_rows: MissingRows | None = None
         self.overall: dict[str, float] = summarise(partial, requests, conventions=conventions)
 
@@ -240,13 +251,36 @@ class Evaluation(Reported, Mapping[str, float]):
         """Return one metric's per-case values, in the order of `per_case.ids`."""
         return self.per_case.columns[self._key(metric)]
 
+    @property
+    def by(self) -> dict[Any, Any]:
+        """{group: {metric: value}} where `by=` was given; of several groupings {grouping: {group: …}}."""
+        return self._nested(self.values_by_group)
+
+    @property
+    def by_sizes(self) -> dict[Any, Any]:
+        """How many cases each group holds, by group as in `by`."""
+        return self._nested({group: self._size_of(group) for group in self.values_by_group})
+
+    @staticmethod
+    def _nested(found: Mapping[Group, Any]) -> dict[Any, Any]:
+        """Return {label: …} of one grouping, and {grouping: {label: …}} of several."""
+        nested: dict[str, dict[Any, Any]] = {group.grouping: {} for group in found}
+        for group, value in found.items():
+            nested[group.grouping][group.label] = value
+        return nested if len(nested) != 1 else next(iter(nested.values()))
+
+    def _size_of(self, group: Group) -> int:
+        if self.partial.sums:
+            return self.partial.strata[group].partial.counts["in_group"]
+        return int(self.group_masks[group].sum())
+
     @cached_property
-    def by(self) -> dict[Any, dict[str, float]]:
-        """{group: {metric: value}} where `by=` was given."""
+    def values_by_group(self) -> dict[Group, dict[str, float]]:
+        """{group of a grouping: {metric: value}}."""
         if self.partial.sums:
             return {
-                label: summarise(stratum.partial, self.requests, conventions=self.conventions)
-                for label, stratum in self.partial.strata.items()
+                group: summarise(stratum.partial, self.requests, conventions=self.conventions)
+                for group, stratum in self.partial.strata.items()
             }
         return self.values_by(self.group_masks)
 
@@ -257,46 +291,74 @@ class Evaluation(Reported, Mapping[str, float]):
         return values_by_group(self.partial, self.requests, self.conventions, masks)
 
     @cached_property
-    def group_masks(self) -> Mapping[Any, Array]:
-        """{group: which cases are in it} where `by=` was given, in the order of `per_case.ids`.
+    def group_masks(self) -> dict[Group, Array]:
+        """{group of a grouping: which cases are in it}, in the order of `per_case.ids`.
 
         For a group of items: the cases that have one of its items in their truth or list.
         """
         if not self.partial.strata:
-            return dict(self._by or {})
+            return dict(self._by)
         if self.partial.sums:
             raise NoRowsError("who is in which group")
         from recsys.evaluation.groups import masks_of
 
-        return masks_of(self.partial) | dict(self._by or {})
+        return masks_of(self.partial) | self._by
 
-    @property
-    def by_sizes(self) -> dict[Any, int]:
-        """How many cases each group holds."""
-        if self.partial.sums:
-            return {label: s.partial.counts["in_group"] for label, s in self.partial.strata.items()}
-        return {label: int(mask.sum()) for label, mask in self.group_masks.items()}
+    def groups_in(self, by: str | None = None, missing: Missing = "group") -> dict[Any, Group]:
+        """Return {label: group} of one grouping, which needs no name where there is one.
 
-    def gaps(self) -> dict[str, Gap]:
+        Args:
+            by: the name of the grouping, such as "country", or "country x age" of a combination.
+            missing: whether users without a group are a group, are left out ("drop") or raise an error.
+
+        Raises:
+            NotDefinedError: the result has no groups.
+            UnknownNameError: it has no such grouping.
+            InputError: users have no group, and `missing` is "error".
+        """
+        known = dict.fromkeys(group.grouping for group in self.values_by_group)
+        if not known:
+            raise NotDefinedError("there are no groups to compare.", hint=Phrase("Pass {by=} to evaluate."))
+        if by is None and len(known) > 1:
+            raise UnknownNameError("grouping", "", known, hint="Say which.")
+        name = by or next(iter(known))
+        check_choice("grouping", name, known)
+        check_choice("value of missing", missing, ("group", "drop", "error"))
+        found = {one.label: one for one in self.values_by_group if one.grouping == name}
+        if missing != "group" and NO_GROUP in found:
+            without = found.pop(NO_GROUP)
+            if missing == "error":
+                raise InputError(
+                    f"{self._size_of(without):,} users have no {without.grouping}.",
+                    hint='Give each a group, or leave them out: missing="drop".',
+                )
+        return found
+
+    def gaps(self, by: str | None = None) -> dict[str, Gap]:
         """Return {metric: the best and the worst group, their difference and ratio} where `by=` was given.
 
         Between groups of users the difference of a mean has a 95% interval. As the data chose the two groups,
         it is simultaneous over every pair of all groups (`simultaneous_over`): among equal groups of any
         number it excludes 0 in at most 5 of 100 results, while the difference itself grows with that number.
-        There is none where the values per user were not kept in memory.
+        There is none where the values per user were not kept in memory. Users without a group are left out.
+
+        `by` names the grouping where there are several.
         """
-        if not self.by:
-            raise NotDefinedError("there are no groups to compare.", hint="Pass by= to evaluate.")
         from recsys.evaluation.groups import gap_of, with_interval
 
-        of_items = any(stratum.of == "item" for stratum in self.partial.strata.values())
+        groups = self.groups_in(by, "drop")
+        of_items = any(
+            self.partial.strata[g].of == "item" for g in groups.values() if g in self.partial.strata
+        )
         has_interval = not of_items and not self.partial.sums and self.per_case.weights is None
+        masks = {label: self.group_masks[group] for label, group in groups.items()} if has_interval else {}
         gaps = {}
         for request in self.requests:
             name = str(request)
-            gap = gap_of({label: row[name] for label, row in self.by.items()}, request.metric.better)
-            if has_interval and gap.best in self.group_masks and self._is_mean(request):
-                gap = with_interval(gap, self.per_case, name, self.group_masks, self.ranges.get(name))
+            values = {label: self.values_by_group[group][name] for label, group in groups.items()}
+            gap = gap_of(values, request.metric.better)
+            if gap.best in masks and self._is_mean(request):
+                gap = with_interval(gap, self.per_case, name, masks, self.ranges.get(name))
             gaps[name] = gap
         return gaps
 
@@ -330,15 +392,29 @@ class Evaluation(Reported, Mapping[str, float]):
         self._exposure_of(request)
         return lambda counts: catalogue_value(self.partial, request, self.conventions, counts)
 
+    @overload
+    def intervals(
+        self, confidence: float = ..., *, method: Method = ..., metrics: Sequence[str] | None = ...,
+        by: None = None, n_resamples: int = ..., rng: Rng = ...,
+    ) -> Intervals: ...  # fmt: skip
+
+    @overload
+    def intervals(
+        self, confidence: float = ..., *, method: Method = ..., metrics: Sequence[str] | None = ...,
+        by: str, missing: Missing = ..., n_resamples: int = ..., rng: Rng = ...,
+    ) -> GroupIntervals: ...  # fmt: skip
+
     def intervals(
         self,
         confidence: float = 0.95,
         *,
         method: Method = "gaffke",
         metrics: Sequence[str] | None = None,
+        by: str | None = None,
+        missing: Missing = "group",
         n_resamples: int = 10_000,
         rng: Rng = 0,
-    ) -> Intervals:
+    ) -> Intervals | GroupIntervals:
         """Return each value with its interval, as a mapping that prints; users are resampled.
 
         By default the interval of a mean within known bounds is Gaffke's, which allows for values that were
@@ -351,21 +427,44 @@ class Evaluation(Reported, Mapping[str, float]):
                 metrics of the catalogue have a jackknife over 64 groups of users, percentiles that of order
                 statistics and trimmed means that of the winsorised variance.
             metrics: which metrics; all by default.
+            by: the name of a grouping: {group: its intervals}, each by itself.
+            missing: users without a group are one ("group"), are left out ("drop") or raise an "error".
             n_resamples: how often the bootstraps draw.
             rng: a seed or a numpy Generator.
         """
-        from recsys.evaluation.uncertainty import Intervals, warn_if_stopped
+        from recsys.evaluation.uncertainty import GroupIntervals, Intervals, warn_if_stopped
         from recsys.records.facts import note
         from recsys.stats.results import warn_once
 
         names = [metrics] if isinstance(metrics, str) else metrics
         selected = self.requests if names is None else [self._request(name) for name in names]
         options = {"method": method, "confidence": confidence, "n_resamples": n_resamples, "rng": rng}
+
+        def found(partial: Partial) -> dict[str, Estimate]:
+            estimates = {str(r): self._estimate(r, partial, **options) for r in selected}
+            return {name: warn_if_stopped(value, self.facts) for name, value in estimates.items()}
+
         with warn_once():
-            estimates = {str(r): self._estimate(r, **options) for r in selected}
-            estimates = {name: warn_if_stopped(value, self.facts) for name, value in estimates.items()}
-        notes = [note("all_users")] if self.by else []
-        return Intervals(estimates, notes=notes)
+            if by is not None:
+                groups = self.groups_in(by, missing)
+                return GroupIntervals(
+                    {label: Intervals(found(self._partial_of(g))) for label, g in groups.items()}
+                )
+            notes = [note("all_users")] if self.values_by_group else []
+            return Intervals(found(self.partial), notes=notes)
+
+    def _partial_of(self, group: Group) -> Partial:
+        """Return what is known of one group alone."""
+        stratum = self.partial.strata.get(group)
+        if stratum is not None and (stratum.of == "item" or self.partial.sums):
+            return stratum.partial
+        mask, rows = self.group_masks[group], self.per_case
+        fields = {name: getattr(rows, name) for name in ("clusters", "weights")}
+        own = {name: None if field is None else field[mask] for name, field in fields.items()}
+        columns = {name: column[mask] for name, column in rows.columns.items()}
+        terms = {name: (a[mask], b[mask]) for name, (a, b) in self.partial.terms.items()}
+        part = self.partial if stratum is None else stratum.partial
+        return replace(part, per_case=PerCase(rows.ids[mask], columns, **own), terms=terms, sums={})
 
     def quantiles(
         self, levels: Sequence[float] = (0.1, 0.25, 0.5, 0.75, 0.9), *, metrics: Sequence[str] | None = None
@@ -402,11 +501,11 @@ class Evaluation(Reported, Mapping[str, float]):
             found[name] = dict(zip(levels, cases.quantiles(levels), strict=True))
         return found
 
-    def _estimate(self, request: Request, **options: Any) -> Estimate:
+    def _estimate(self, request: Request, partial: Partial, **options: Any) -> Estimate:
         from recsys.evaluation.uncertainty import estimate
 
         bounds = self.ranges.get(str(request))
-        return estimate(self.partial, request, self.conventions, bounds=bounds, **options)
+        return estimate(partial, request, self.conventions, bounds=bounds, **options)
 
     def bounds(self) -> Bounds:
         """Return each value with the best value any lists could reach, and the mean value of random rankings.
@@ -631,19 +730,21 @@ class Evaluation(Reported, Mapping[str, float]):
 
     def _columns(self) -> dict[str, list[Any]]:
         """metric, value, users (cases where a user has several); with `by=` one block per group."""
-        rows = [(_OVERALL, self.overall)] + [(label, row) for label, row in self.by.items()]
-        flat = [(label, name, value) for label, row in rows for name, value in row.items()]
-        names = {_OVERALL: "(overall)" if "overall" in self.by else "overall"}
+        rows = [(_OVERALL, self.overall), *self.values_by_group.items()]
+        flat = [(group, name, value) for group, row in rows for name, value in row.items()]
         columns: dict[str, list[Any]] = {}
-        if self.by:
-            columns["group"] = [names.get(r[0], str(r[0])) for r in flat]
+        if self.values_by_group:
+            whole = "(overall)" if "overall" in self.by else "overall"
+            if len({group.grouping for group in self.values_by_group}) > 1:
+                columns["grouping"] = ["" if r[0] is _OVERALL else r[0].grouping for r in flat]
+            columns["group"] = [whole if r[0] is _OVERALL else str(r[0].label) for r in flat]
         columns |= {"metric": [r[1] for r in flat], "value": [r[2] for r in flat]}
         units = "users" if self.n_users is None else "cases"
         columns[units] = [self._n_in_mean(r[0], r[1]) for r in flat]
         return columns
 
-    def _n_in_mean(self, label: Any, name: str) -> int:
-        stratum = self.partial.strata.get(label)
+    def _n_in_mean(self, group: Any, name: str) -> int:
+        stratum = self.partial.strata.get(group)
         if self._request(name).metric.kind == "catalogue":
             part = self.partial if stratum is None else stratum.partial
             return int(self._exposure_of(self._request(name), part).cases.sum()) if part.exposure else 0
@@ -653,8 +754,8 @@ class Evaluation(Reported, Mapping[str, float]):
         inside = ~np.isnan(self.per_case.columns[name])
         if stratum is not None and stratum.of == "item":
             inside = ~np.isnan(stratum.partial.rows.columns[name])
-        elif label in self.group_masks:
-            inside &= self.group_masks[label]
+        elif group in self.group_masks:
+            inside &= self.group_masks[group]
         return int(inside.sum())
 
     def __getstate__(self) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from recsys.conventions.decisions import Conventions
 from recsys.display.cells import Columns
 from recsys.display.tabled import Tabled
 from recsys.display.words import merged
+from recsys.errors import UnknownNameError
 from recsys.evaluation.engine import is_aggregated
 from recsys.evaluation.exposure import N_GROUPS, catalogue_value, exposure_key
 from recsys.evaluation.result_facts import ResultFacts
@@ -168,6 +169,10 @@ class Intervals(Tabled, Mapping[str, Estimate]):
         return [getattr(found, name) for found in self.estimates.values()]
 
     def _columns(self) -> Columns:
+        return self.columns()
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Return metric, value, low, high, interval and n of every estimate."""
         intervals = self._collect("interval")
         return {
             "metric": list(self.estimates),
@@ -186,6 +191,37 @@ class Intervals(Tabled, Mapping[str, Estimate]):
         """Return the remarks on single intervals, and on all of them."""
         own = merged((note for found in self.estimates.values() for note in found.notes), together=True)
         return [*own, *map(str, self.notes)]
+
+
+class GroupIntervals(Tabled, Mapping[Any, Intervals]):
+    """{group: {metric: value with its interval}} of one grouping; each interval holds by itself."""
+
+    def __init__(self, groups: Mapping[Any, Intervals]) -> None:
+        self.groups = dict(groups)
+
+    def __getitem__(self, label: Any) -> Intervals:
+        if label not in self.groups:
+            raise UnknownNameError("group", label, self.groups)
+        return self.groups[label]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.groups)
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def _columns(self) -> Columns:
+        joined: dict[str, list[Any]] = {
+            "group": [label for label, found in self.groups.items() for _ in found]
+        }
+        for found in self.groups.values():
+            for name, cells in found.columns().items():
+                joined.setdefault(name, []).extend(cells)
+        return joined
+
+    def _footnotes(self) -> list[str]:
+        notes = (f"{label}: {text}" for label, found in self.groups.items() for text in found.remarks())
+        return ["each interval by itself has 95% confidence", *notes]
 
 
 def estimate(

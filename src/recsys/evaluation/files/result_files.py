@@ -38,7 +38,7 @@ from recsys.metrics import lookup, lookup_rating
 from recsys.metrics.registry import Request
 from recsys.ranks.sources import is_model_path
 from recsys.records import arrays
-from recsys.records.arrays import Array
+from recsys.records.arrays import Array, Group
 from recsys.records.facts import Caution
 from recsys.records.json_values import none_if_nan
 
@@ -69,7 +69,7 @@ class MissingRows(NamedTuple):
 
 def document_of(result: Evaluation) -> dict[str, Any]:
     """Return the numbers of a result, their hash, and the facts about the run."""
-    partial = result.partial
+    partial, several = result.partial, len({group.grouping for group in result.values_by_group}) > 1
     numbers = {
         "schema": SCHEMA,
         "metrics": [
@@ -77,8 +77,12 @@ def document_of(result: Evaluation) -> dict[str, Any]:
             for n, v in result.overall.items()
         ],
         "by": [
-            {"group": _json_label(label), "metrics": {n: none_if_nan(v) for n, v in row.items()}}
-            for label, row in result.by.items()
+            {
+                **({"by": group.grouping} if several else {}),
+                "group": _json_label(group.label),
+                "metrics": {n: none_if_nan(v) for n, v in row.items()},
+            }
+            for group, row in result.values_by_group.items()
         ],
         "counts": dict(result.counts),
         "conventions": result.conventions.to_dict(),
@@ -196,6 +200,7 @@ def _read_document(
 
             requests = [replace(request, aggregate=Aggregate.of(result["aggregate"])) for request in requests]
         groups, partial = cases["by"] or None, cases["partial"]
+        partial = replace(partial, strata={Group.of(key): one for key, one in partial.strata.items()})
         missing = None
         if folder is None and partial.sums and isinstance(named := document["run"].get("per_user"), str):
             folder, missing = _find_rows(document, Path(path).parent / named)

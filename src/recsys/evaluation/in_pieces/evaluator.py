@@ -121,9 +121,7 @@ class Evaluator:
         partial, truth_keys = self._parts[0]
         refuse_no_weight(partial.rows.weights)
         if partial.strata:
-            from recsys.evaluation.groups import ordered_labels
-
-            labels = ordered_labels(partial.strata, self.inputs.by)
+            labels = self.inputs.by.ordered(partial.strata)
             partial = replace(partial, strata={label: partial.strata[label] for label in labels})
         remarks, silenced = self._remarks, self.inputs.silenced
         origin = StoredOrigin(

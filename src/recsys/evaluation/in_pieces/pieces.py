@@ -284,16 +284,14 @@ def result_of(
     if partial.exposure and partial.catalogue is None and ids is not None:
         partial = replace(partial, catalogue=Catalogue(ids, len(ids)))
     if partial.strata:
-        from recsys.evaluation.groups import ordered_labels
-
         strata = {}
-        for label in ordered_labels(partial.strata, inputs.by):
+        for label in inputs.by.ordered(partial.strata):
             stratum = partial.strata[label]
             part = replace(stratum.partial, context=context)
             if stratum.of == "user":
                 part = replace(part, catalogue=partial.catalogue)
             elif partial.catalogue is not None and partial.catalogue.how == "ids":
-                ids = Ids(partial.catalogue.ids.values[inputs.by.masks(partial.catalogue.ids)[label]])
+                ids = Ids(partial.catalogue.ids.values[inputs.by.members(label, partial.catalogue.ids)])
                 part = replace(part, catalogue=Catalogue(ids, len(ids)))
             strata[label] = replace(stratum, partial=part)
         partial = replace(partial, strata=strata)
