@@ -16,6 +16,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from recsys.comparison.by_group import GroupRows, compare_groups
 from recsys.comparison.compare_keywords import CompareOptions, PairOptions
 from recsys.comparison.row_pieces import folder_of, row_pieces, why_in_memory
 from recsys.display.cells import Columns
@@ -122,6 +123,27 @@ class Comparison(Reported, Sequence[Row]):
     def headline(self) -> str:
         """The metric that decides: its rows are corrected without the others."""
         return self.table.options.headline or self.rows[0].metric
+
+    @cached_property
+    def by(self) -> dict[str, GroupRows]:
+        """{grouping: the same comparison within each group}, corrected over the groups, beside the whole.
+
+        Of means over users; groups are those of the results (`evaluate(by=)`).
+        """
+        every = [one for of in self.evaluations.values() for one in of]
+        named = [dict.fromkeys(group.grouping for group in one.values_by_group) for one in every]
+        shared = [name for name in (named or [{}])[0] if all(name in one for one in named)]
+        if not shared:
+            hint = Phrase("Pass {by=} to evaluate, for every model.")
+            raise NotDefinedError("the results have no groups in common.", hint=hint)
+        metrics = {row.metric for row in self.rows if row.effect.name}
+        plain = [replace(request, aggregate=None) for request in every[0].requests]
+        requests = sorted(
+            (r for r in plain if str(r) in metrics), key=lambda request: str(request) != self.headline
+        )
+        options: Any = {"options": self.table.options, "chosen": self.table.chosen}
+        options["pairs"] = list(dict.fromkeys((row.model, row.baseline) for row in self.rows))
+        return {name: compare_groups(self.evaluations, name, requests, **options) for name in shared}
 
     @takes(PairOptions)
     def pairs(self, correction: str = "max-t", **choices: Unpack[PairOptions]) -> Comparison:

@@ -81,6 +81,14 @@ class PairOptions(TypedDict, total=False):
         Mapping[Any, float] | None,
         Keyword("{stratum: share} of the population, where it is known.", None, UNITS),
     ]
+    missing: Annotated[
+        Literal["group", "drop", "error"],
+        Keyword(
+            "users without a group, in comparison.by: a group of their own, left out, an error.",
+            "group",
+            UNITS,
+        ),
+    ]
     n_resamples: Annotated[int, Keyword("how often permutation tests and bootstraps draw.", 10_000, COMPUTED)]
     scheme: Annotated["Scheme", Keyword("how bootstraps draw units.", "auto", COMPUTED)]
     rng: Annotated["Rng", Keyword("the seed of all random draws.", 0, COMPUTED, "--seed")]

@@ -268,6 +268,14 @@ NOTES: dict[str, str | Callable[..., str]] = {
         f"{n} of {plural(of, 'model')} may be first; all places hold with {confidence:.0%} confidence"
         + (f" ({plural(n_users, 'user')})" if n_users else "")
     ),
+    "over_groups": lambda n, correction: (
+        f"the intervals of a metric hold together over {plural(n, 'group')}, and p is corrected over them "
+        f"({correction})"
+    ),
+    "empty_groups": lambda groups: (
+        "not compared, as some model has no value there: "
+        + ", ".join(f"{label} ({plural(n, 'user')})" for label, n in groups.items())
+    ),
     "means_only": (
         "one value per model and data set says nothing about other users of these data sets: no place is "
         "excluded; give the values per user or query"

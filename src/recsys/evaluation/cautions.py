@@ -752,17 +752,6 @@ def different_questions(compared: Compared) -> str | None:
 
 
 @caution_rule("comparison")
-def groups_not_compared(compared: Compared) -> str | None:
-    """Results with groups (by=) are compared over all users together.
-
-    Silent: no result has groups.
-    """
-    if not any(e.by for evaluations in compared.models.values() for e in evaluations):
-        return None
-    return "the results have groups, and what is compared here is all users together"
-
-
-@caution_rule("comparison")
 def catalogues_differ(compared: Compared) -> str | None:
     """A metric of the catalogue, such as coverage, is compared over catalogues of different sizes.
 

@@ -448,12 +448,12 @@ class Evaluation(Reported, Mapping[str, float]):
             if by is not None:
                 groups = self.groups_in(by, missing)
                 return GroupIntervals(
-                    {label: Intervals(found(self._partial_of(g))) for label, g in groups.items()}
+                    {label: Intervals(found(self.partial_of(g))) for label, g in groups.items()}
                 )
             notes = [note("all_users")] if self.values_by_group else []
             return Intervals(found(self.partial), notes=notes)
 
-    def _partial_of(self, group: Group) -> Partial:
+    def partial_of(self, group: Group) -> Partial:
         """Return what is known of one group alone."""
         stratum = self.partial.strata.get(group)
         if stratum is not None and (stratum.of == "item" or self.partial.sums):

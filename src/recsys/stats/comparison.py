@@ -74,6 +74,7 @@ def compare_tables(
     grouped: Grouped | None = None,
     counted: Mapping[str, PerCase | Sequence[PerCase]] | None = None,
     ranges: Mapping[str, Bounds] | None = None,
+    chosen: int = 0,
 ) -> ComparisonTable:
     """Compare every model with the baseline on every metric.
 
@@ -83,12 +84,14 @@ def compare_tables(
             best on the headline metric is compared with each other.
         pairs: (model, baseline) pairs instead, where there are several baselines.
         metrics: names of columns of `tables` and of metrics in `grouped`; by default those all models share.
-        options: test, interval, correction, effect and the rest.
+        options: test, interval, correction, effect and the rest; with headline="" all metrics are one family,
+            such as one metric in groups of users.
         grouped: {model: {metric: jackknife of each run}} for metrics that are not means over cases.
         counted: the tables in which wins and losses are counted, if not `tables`.
         ranges: {metric: the least and the greatest value of a case}, infinite if there is none. Margins allow
             for every value between them. Zeros and ones need no range; for other values without one, the
             range is that of the values seen, and a note says so.
+        chosen: `pairs` are those of the best of so many models.
 
     Raises:
         InputError: if the options do not fit the runs, or no case can be paired.
@@ -138,7 +141,7 @@ def compare_tables(
         return compare_pairs(
             lambda _: PairsInMemory(aligned, counted_on), list(runs), names,
             lambda metric: _means(runs, jackknives, metric), baseline=baseline, pairs=pairs, options=settings,
-            grouped=jackknives, ranges=ranges, runs=runs, layout=layout, adjustment=adjustment,
+            grouped=jackknives, ranges=ranges, runs=runs, layout=layout, adjustment=adjustment, chosen=chosen,
         )  # fmt: skip
 
 
@@ -156,6 +159,7 @@ def compare_pairs(
     runs: Runs | None = None,
     layout: str = "",
     adjustment: Adjustment | None = None,
+    chosen: int = 0,
 ) -> ComparisonTable:
     """Compare as `compare_tables` does, from pairs of values in memory or of pieces that were added up.
 
@@ -169,9 +173,12 @@ def compare_pairs(
         runs: the tables of each model where it has several runs, whose `layout` is "seeds" or "folds".
         layout: how they relate.
         adjustment: for covariates or strata.
+        chosen: as in `compare_tables`.
     """
     jackknives, settings = grouped or {}, options or Options()
-    families = _families(metrics, settings, means, models=models, baseline=baseline, pairs=pairs)
+    families = _families(
+        metrics, settings, means, models=models, baseline=baseline, pairs=pairs, chosen=chosen
+    )
     with warn_once():
         of_users = [t for t in families.triples if t[2] not in jackknives.get(t[0], {})]
         source = pairs_of(of_users)
@@ -198,7 +205,9 @@ def compare_pairs(
         _concluded(row, p, *of_margins, options=settings)
         for row, p, *of_margins in zip(found, p_values, *margin_p, strict=True)
     )
-    return ComparisonTable(tuple(concluded), families.says(), settings, source.missing, notes)
+    return ComparisonTable(
+        tuple(concluded), families.says(), settings, source.missing, notes, chosen=families.chosen
+    )
 
 
 def _row(
@@ -268,7 +277,7 @@ class _Families:
     options: Options
 
     def name(self, metric: str) -> str:
-        return "headline" if metric == self.headline else "secondary"
+        return "headline" if self.headline in ("", metric) else "secondary"
 
     def size(self, metric: str) -> int:
         """How many comparisons the family of a metric covers."""
@@ -331,12 +340,12 @@ def _families(
     models: Sequence[str],
     baseline: Any,
     pairs: Sequence[tuple[str, str]] | None,
+    chosen: int = 0,
 ) -> _Families:
     """Whom to compare on what: `means` gives the mean of each model on a metric."""
     headline = metrics[0] if options.headline is None else options.headline
-    if headline not in metrics:
+    if headline and headline not in metrics:
         raise UnknownNameError("headline metric", headline, metrics)
-    chosen = 0
     if pairs is None:
         if baseline is None and len(models) > 2:
             chosen = len(models)

@@ -108,6 +108,7 @@ class Options:
     covariate_means: Mapping[str, float] | None = None
     strata: Table | None = None
     stratum_shares: Mapping[Any, float] | None = None
+    missing: str = "group"
 
     def __post_init__(self) -> None:
         known = {
@@ -116,6 +117,7 @@ class Options:
             "correction": (*CORRECTIONS, "max-t"),
             "effect": tuple(EFFECTS),
             "runs": ("auto", "seeds", "folds"),
+            "missing": ("group", "drop", "error"),
         }
         for name, allowed in known.items():
             if getattr(self, name) is not None or None not in allowed:
@@ -173,7 +175,7 @@ class Row:
     those of all rows of the `family` ("headline" or "secondary") that p is corrected over, and exclude 0
     where the verdict does; the pair's own is `own_interval`. Wins, ties and losses count units; a win is
     better. `variance_saved` is the share of the difference's variance that covariates and strata removed; NaN
-    without covariates and strata, or where the metric is not adjusted.
+    without covariates and strata, or where the metric is not adjusted. `group`: the users it is about.
     """
 
     model: str
@@ -199,6 +201,7 @@ class Row:
     runs: RunsResult | None = None
     variance_saved: float = math.nan
     family: str = "headline"
+    group: Any = None
 
     difference = property(attrgetter("found.estimate.value"))
     standard_error = property(attrgetter("found.estimate.standard_error"))
@@ -245,6 +248,7 @@ class ComparisonTable:
     """All rows, the families that p-values are corrected over, and the cases each model lacks.
 
     A higher value of a metric `beyond_accuracy` is not better in itself: its verdict is higher or lower.
+    `chosen`: the best of so many models is compared with the others, 0 if the pairs were named.
     """
 
     rows: tuple[Row, ...]
@@ -253,6 +257,7 @@ class ComparisonTable:
     missing: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
     beyond_accuracy: frozenset[str] = frozenset()
+    chosen: int = 0
 
     @property
     def family(self) -> str:
