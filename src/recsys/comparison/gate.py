@@ -12,6 +12,7 @@ users are fresh or accumulate, and for bounds that are not normal.
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,7 +20,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from numbers import Real
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from recsys.comparison.compare import (
     aggregate_notes,
@@ -35,15 +36,15 @@ from recsys.display.markup import markdown_table, markdown_text
 from recsys.display.number_words import plural
 from recsys.display.tabled import Tabled
 from recsys.display.words import PLAN_LOOKS, look_words, merged
-from recsys.errors import InputError, Phrase, notes_only, worded
+from recsys.errors import InputError, Phrase, check_choice, notes_only, worded
 from recsys.evaluation.asked import refuse_other_question
 from recsys.evaluation.cautions import comparison_cautions
-from recsys.evaluation.results import Evaluation
+from recsys.evaluation.results import Evaluation, Missing
 from recsys.evaluation.uncertainty import group_jackknife, needs_jackknife
 from recsys.metrics.registry import Request
-from recsys.records.arrays import Float
+from recsys.records.arrays import Float, Group
 from recsys.records.checks import is_whole
-from recsys.records.facts import Caution, Note, Verdict, note
+from recsys.records.facts import Caution, Kind, Note, Verdict, note
 from recsys.records.json_values import json_value
 from recsys.stats.gaffke import METHOD
 from recsys.stats.mean_inference import infer_mean
@@ -56,7 +57,11 @@ from recsys.stats.sign_flips import SignFlips
 
 @dataclass(frozen=True)
 class GateCheck:
-    """One metric compared with its margin; `change` is the relative gain of the new value."""
+    """One metric compared with its margin; `change` is the relative gain of the new value.
+
+    `group`: the users it is about, such as "country: FR", None for all. Too few of them to clear the margin
+    with identical lists do not decide (`decides`); `needed` is how many could.
+    """
 
     metric: str
     value: float
@@ -69,6 +74,20 @@ class GateCheck:
     users: int
     passed: bool
     notes: tuple[Note, ...] = ()
+    needed: float = 0.0
+    group: str | None = None
+    decides: bool = True
+
+    @property
+    def name(self) -> str:
+        """The metric, and the group where it is about one."""
+        return self.metric if self.group is None else f"{self.metric} ({self.group})"
+
+    @property
+    def outcome(self) -> Verdict:
+        """Whether it passed, or why it does not decide."""
+        kind: Kind = "passed" if self.passed else "failed" if self.decides else "too_small"
+        return Verdict(kind, self.metric, {"needed": self.needed})
 
     @property
     def limit(self) -> str:
@@ -120,7 +139,7 @@ class Gate(Tabled):
 
     @property
     def passed(self) -> bool:
-        return all(check.passed for check in self.checks)
+        return all(check.passed or not check.decides for check in self.checks)
 
     def __bool__(self) -> bool:
         return self.passed
@@ -135,12 +154,13 @@ class Gate(Tabled):
         advice = ["Every metric passes. Nothing has to be done."]
         if not self.passed:
             advice = [
-                f"- **{markdown_text(c.metric)}**: {markdown_text(c.verdict)}. {worded(c.advice)}"
+                f"- **{markdown_text(c.name)}**: {markdown_text(c.verdict)}. {worded(c.advice)}"
                 for c in self.checks
-                if not c.passed
+                if c.decides and not c.passed
             ]
         cells = self._columns()
         columns: dict[str, list[Any]] = {
+            **({"group": cells["group"]} if "group" in cells else {}),
             "metric": cells["metric"],
             "new": cells["new"],
             "old": cells["against"],
@@ -174,13 +194,14 @@ class Gate(Tabled):
         }
 
     def _columns(self) -> dict[str, list[object]]:
-        return {
+        in_groups = any(c.group for c in self.checks)
+        return ({"group": [c.group or "all" for c in self.checks]} if in_groups else {}) | {
             "metric": [c.metric for c in self.checks],
             "new": [c.value for c in self.checks],
             "against": [c.against for c in self.checks],
             "change": [f"{c.change:+.2%}" if math.isfinite(c.change) else "n/a" for c in self.checks],
             "verdict": [c.verdict for c in self.checks],
-            "": [Verdict("passed" if c.passed else "failed", c.metric) for c in self.checks],
+            "": [c.outcome for c in self.checks],
         }
 
     def _footnotes(self) -> list[object]:
@@ -195,7 +216,7 @@ class Gate(Tabled):
             f"{users_text}, paired by id; one-sided bounds of {self._bound_confidence} confidence{planned}",
             "every metric must pass, so none is corrected for the others",
             *map(str, notes),
-            *merged(note.about(c.metric) for c in self.checks for note in c.notes),
+            *merged(note.about(c.name) for c in self.checks for note in c.notes),
         ]
 
 
@@ -207,6 +228,9 @@ def gate(
     confidence: float = 0.95,
     looks: int | None = None,
     history: str | Path | None = None,
+    groups: Mapping[str, Mapping[str, str | float]] | None = None,
+    small: Literal["list", "fail"] = "list",
+    missing: Missing = "group",
 ) -> Gate:
     """Test whether each metric is no worse than before by more than a margin.
 
@@ -225,6 +249,11 @@ def gate(
             wrongly passing any of them is as unlikely as confidence says. By default once.
         history: a folder of results over time. From the second test on which it holds the candidate (by name,
             unless it learnt from other data), a note says so; more looks than were planned are an error.
+        groups: {grouping: margins} that every group of users must keep, too, such as {"country": {"ndcg@10":
+            "2%"}}; both results must have these groups (`evaluate(by=)`).
+        small: groups of so few users that even identical lists could not clear the margin are listed with
+            the users they need ("list"), or fail.
+        missing: users without a group are one ("group"), are left out ("drop") or raise an "error".
 
     >>> import recsys
     >>> truth = {u: {u} for u in range(1000)}
@@ -233,7 +262,38 @@ def gate(
     (True, False)
     """
     check_confidence(confidence)
-    confidence = float(confidence)
+    check_choice("value of small", small, ("list", "fail"))
+    confidence, by_metric = float(confidence), _margins_by_metric(margins)
+    of_groups = {grouping: _margins_by_metric(own) for grouping, own in (groups or {}).items()}
+    names = list(dict.fromkeys([*by_metric, *itertools.chain(*of_groups.values())]))
+    runs, requests = read_results({"the old result": [against], "the new result": [new]}, names)
+    (other,), (result,) = runs.values()
+    refuse_other_question(other.asked, result.asked, ("the old result", "the new one"))
+    ranges = value_ranges(requests, [result, other])
+    look, late = _find_look(result, history, looks)
+    planned, each = looks or 1, 1.0 - (1.0 - confidence) / (looks or 1)
+    request_of = {str(request): request for request in requests}
+
+    def demanded(own: Mapping[str, str | float]) -> dict[str, _Demand]:
+        return {name: _demand(request_of[name], text, [other, result], each) for name, text in own.items()}
+
+    demands, sides = demanded(by_metric), {"new": result, "old": other}
+    with notes_only():
+        checks, notes = _check_all(sides, demands, ranges)
+        for grouping, own in of_groups.items():
+            of_group, empty = _check_groups(sides, grouping, demanded(own), ranges, missing)
+            checks += [replace(check, decides=check.decides or small == "fail") for check in of_group]
+            notes += [note("empty_groups", grouping, groups=empty)] if empty else []
+    notes += aggregate_notes(sides.values())
+    early = stopped_early({"the new result": [result], "the one it is compared with": [other]})
+    if early:
+        notes.append(note("stopped_results", models=early))
+    cautions = comparison_cautions({"the old result": [other], "the new one": [result]}, demands)
+    return Gate(tuple(checks), confidence, (*late, *notes), cautions, planned, look)
+
+
+def _margins_by_metric(margins: Any) -> dict[str, str | float]:
+    """Return {metric, as results name it: margin}."""
     if not isinstance(margins, Mapping):
         raise InputError(
             f"the margins came as {type(margins).__name__}.",
@@ -245,30 +305,46 @@ def gate(
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError(f"{twice} has two margins.", hint="Name each metric once.")
-    runs, requests = read_results({"the old result": [against], "the new result": [new]}, names)
-    (other,), (result,) = runs.values()
-    refuse_other_question(other.asked, result.asked, ("the old result", "the new one"))
-    ranges = value_ranges(requests, [result, other])
-    look, late = _find_look(result, history, looks)
-    planned, each = looks or 1, 1.0 - (1.0 - confidence) / (looks or 1)
-    demands = {
-        str(request): _demand(request, margin, [other, result], each)
-        for request, margin in zip(requests, margins.values(), strict=True)
-    }
-    sides = {"new": result, "old": other}
+    return dict(zip(names, margins.values(), strict=True))
+
+
+def _check_all(
+    sides: Mapping[str, Evaluation],
+    demands: Mapping[str, _Demand],
+    ranges: Mapping[str, tuple[float, float]],
+) -> tuple[list[GateCheck], list[Note]]:
+    """Return a check of each metric, in order, and notes on the rows."""
     of_users = {name: demand for name, demand in demands.items() if not needs_jackknife(demand.request)}
-    with notes_only():
-        checks, notes = _check_rows(sides, of_users, ranges) if of_users else ([], [])
-        by_name = {check.metric: check for check in checks}
-        for name, demand in demands.items():
-            by_name[name] = by_name.get(name) or _check_whole(result, other, demand)
-    notes += aggregate_notes(sides.values())
-    early = stopped_early({"the new result": [result], "the one it is compared with": [other]})
-    if early:
-        notes.append(note("stopped_results", models=early))
-    cautions = comparison_cautions({"the old result": [other], "the new one": [result]}, demands)
-    in_order = tuple(by_name[name] for name in demands)
-    return Gate(in_order, confidence, (*late, *notes), cautions, planned, look)
+    checks, notes = _check_rows(sides, of_users, ranges) if of_users else ([], [])
+    by_name = {check.metric: check for check in checks}
+    whole = {n: _check_whole(sides["new"], sides["old"], d) for n, d in demands.items() if n not in by_name}
+    return [(by_name | whole)[name] for name in demands], notes
+
+
+def _check_groups(
+    sides: Mapping[str, Evaluation],
+    grouping: str,
+    demands: Mapping[str, _Demand],
+    ranges: Mapping[str, tuple[float, float]],
+    missing: Missing,
+) -> tuple[list[GateCheck], dict[Any, int]]:
+    """Return the checks of each group, and {label: its users} of groups that one of the results lacks."""
+    new, old = (sides[side].groups_in(grouping, missing) for side in ("new", "old"))
+    checks = []
+    for label in [label for label in new if label in old]:
+        group = Group(grouping, label)
+        found, _ = _check_all({name: side.of_group(group) for name, side in sides.items()}, demands, ranges)
+        for check in found:
+            # Of an old value of 0, no share is a margin.
+            is_small = not check.passed and (
+                check.needed > check.users or (check.relative and not check.against)
+            )
+            checks.append(replace(check, group=str(group), decides=not is_small))
+    lacking = {label: by for by, others in ((new, old), (old, new)) for label in by if label not in others}
+    return checks, {
+        label: int(sides["new" if by is new else "old"].group_masks[Group(grouping, label)].sum())
+        for label, by in lacking.items()
+    }
 
 
 def _find_look(
@@ -433,6 +509,7 @@ def _check_metric(shifted: Sample, demand: _Demand, means: _Means, bounds: tuple
         users=means.users,
         passed=passed,
         notes=notes,
+        needed=needed,
     )
     if relative and test.method == METHOD and low >= 0:
         return replace(check, bound=max(check.bound, -1.0))  # nothing falls below 0

@@ -339,7 +339,7 @@ _VERDICTS = {
     "better": "better", "worse": "worse", "higher": "higher", "lower": "lower",
     "equivalent": "equivalent", "no_worse": "not worse", "no_difference": "no clear difference",
     "identical": "identical in this sample", "nothing_found": "both found nothing",
-    "undecided": "undecided", "passed": "pass", "failed": "FAIL",
+    "undecided": "undecided", "passed": "pass", "failed": "FAIL", "too_small": "too few users",
 }  # fmt: skip
 
 
@@ -362,6 +362,8 @@ def verdict(kind: str, numbers: Mapping[str, Any]) -> str:
         return f"{word}: the value is 0 for all {n} units"
     if kind in ("shown", "not_shown"):
         return f"{word}: {'at least' if kind == 'shown' else 'it may be'} {numbers['least']}"
+    if kind == "too_small" and numbers["needed"]:
+        return f"{word}: {math.ceil(numbers['needed']):,} needed"
     parts = list(_numbers(kind, numbers)) if "difference" in numbers else []
     return f"{word}: {', '.join(parts)}" if parts else word
 

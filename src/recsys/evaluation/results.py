@@ -453,6 +453,10 @@ class Evaluation(Reported, Mapping[str, float]):
             notes = [note("all_users")] if self.values_by_group else []
             return Intervals(found(self.partial), notes=notes)
 
+    def of_group(self, group: Group) -> Evaluation:
+        """Return the result of one group alone."""
+        return Evaluation(self.partial_of(group), self.requests, self.conventions, ranges=self.ranges)
+
     def partial_of(self, group: Group) -> Partial:
         """Return what is known of one group alone."""
         stratum = self.partial.strata.get(group)

@@ -16,7 +16,7 @@ from recsys.display.words import verdict_word
 
 Kind = Literal[
     "better", "worse", "equivalent", "no_worse", "no_difference", "identical", "nothing_found", "higher",
-    "lower", "undecided", "shown", "not_shown", "passed", "failed",
+    "lower", "undecided", "shown", "not_shown", "passed", "failed", "too_small",
 ]  # fmt: skip
 Tone = Literal["good", "bad", "neither"]
 _TONES: dict[str, Tone] = {
