@@ -676,3 +676,27 @@ def test_rank_shows_the_places_of_results_folders_and_tables(run, tmp_path):
     columns = ("--value", "points", "--case", "topic")
     assert "| a | 0.5000 | 1 |" in run("rank", "board.csv", *columns, "--markdown").stdout
     assert run("rank", "board.csv", *columns, "--lower-is-better", "--csv").stdout.splitlines()[1][0] == "b"
+
+
+def test_groups_are_evaluated_compared_and_gated(run):
+    users = pd.DataFrame({"user": np.arange(300), "country": np.where(np.arange(300) % 2, "FR", "DE")})
+    users.assign(age=np.arange(300) % 3).to_csv("users.csv", index=False)
+    for name in ("old", "new"):
+        by = ("--users", "users.csv", "--by", "country", "--by", "country,age")
+        done = run("evaluate", f"{name}.csv", "truth.csv", "-m", "hit@1", *by, "--save", f"{name}.json")
+        assert done.exit_code == 0, done.stderr
+        assert "country x age: DE, 0" in done.stdout
+    compared = ("compare", "old.json", "new.json", "--baseline", "old", "--by")
+    rows = list(csv.DictReader(io.StringIO(run(*compared, "country", "--csv").stdout)))
+    assert [(row["country"], row["model"], row["metric"]) for row in rows] == [
+        (c, "new", "hit@1") for c in ("DE", "FR")
+    ]
+    assert "Did you mean 'country'" in run(*compared, "county").stderr
+    gated = ("gate", "new.json", "--against", "old.json", "-m", "hit@1")
+    assert run(*gated, "--group", "country:hit@1=5%").exit_code == 0
+    failed = run(
+        "gate", "old.json", "--against", "new.json", "-m", "hit@1=99%", "--group", "country:hit@1=10%"
+    )
+    assert failed.exit_code == 1
+    assert failed.stdout.count("FAIL") >= 2
+    assert "GROUPING:METRIC=MARGIN" in run(*gated, "--group", "hit@1").stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from functools import cache
 
@@ -13,7 +14,8 @@ from scipy import stats as scipy_stats
 
 import recsys
 from recsys.comparison.history import record
-from recsys.errors import ConventionError, InputError, NotDefinedError
+from recsys.errors import ConventionError, InputError, NotDefinedError, RecsysError
+from recsys.records.arrays import GroupKey
 from recsys.records.facts import Caution, note
 from worlds.metric_values import MARGINALS, correlated, evaluation_of
 
@@ -447,3 +449,65 @@ def test_a_margin_that_is_too_narrow_names_one_number_of_users():
     assert any("too narrow a margin" in one for one in notes)
     assert not any("would be needed" in one for one in notes)
     assert any("of 40 users differ" in one for one in notes)
+
+
+EVEN = {"a": 0.5, "b": 0.5, "c": 0.5}
+
+
+class TestGroups:
+    """Margins of every group of users."""
+
+    @staticmethod
+    def model(shares, seed=0, sizes=(400, 400, 20)):
+        rng = np.random.default_rng(seed)
+        labels = [label for label, n in zip("abc", sizes, strict=True) for _ in range(n)]
+        truth = {u: {u} for u in range(len(labels))}
+        lists = {u: [u if rng.random() < shares[labels[u]] else -1] for u in truth}
+        return recsys.evaluate(lists, truth, ["hit@1"], by={u: labels[u] for u in truth})
+
+    def test_each_group_is_gated_as_its_users_alone(self):
+        old, new = self.model(EVEN), self.model({**EVEN, "a": 0.9}, seed=1)
+        decision = recsys.gate(new, old, {"hit@1": "5%"}, groups={"group": {"hit@1": "10%"}})
+        for check in decision.checks[1:]:
+            group = GroupKey("group", check.group.removeprefix("group: "))
+            own = recsys.gate(new.of_group(group), old.of_group(group), {"hit@1": "10%"}).checks[0]
+            assert (check.value, check.bound, check.passed) == (own.value, own.bound, own.passed)
+
+    def test_a_group_that_loses_fails_the_gate(self):
+        old, new = self.model(EVEN), self.model({"a": 0.95, "b": 0.3, "c": 0.5}, seed=1)
+        assert recsys.gate(new, old, {"hit@1": "5%"})
+        decision = recsys.gate(new, old, {"hit@1": "5%"}, groups={"group": {"hit@1": "5%"}})
+        assert not decision
+        assert [c.group for c in decision.checks if c.decides and not c.passed] == ["group: b"]
+        assert "hit@1 (group: b)" in decision.to_markdown()
+
+    def test_groups_that_are_too_small_are_listed(self):
+        old, new = self.model(EVEN), self.model({"a": 0.95, "b": 0.95, "c": 0.5}, seed=1)
+        margins = {"groups": {"group": {"hit@1": "5%"}}}
+        decision = recsys.gate(new, old, {"hit@1": "5%"}, **margins)
+        small = decision.checks[-1]
+        assert decision.passed
+        assert (small.group, small.users, small.decides, small.passed) == ("group: c", 20, False, False)
+        assert small.needed > 20
+        assert f"too few users: {math.ceil(small.needed)} needed" in str(decision)
+        assert not recsys.gate(new, old, {"hit@1": "5%"}, small="fail", **margins)
+        # identical lists of as many users as are needed pass
+        enough = math.ceil(small.needed)
+        same = self.model(dict.fromkeys("abc", 0.5), sizes=(1, 1, enough))
+        checks = recsys.gate(same, same, {"hit@1": "50%"}, **margins).checks
+        assert checks[-1].passed or checks[-1].needed > enough
+
+    @pytest.mark.parametrize(
+        ("options", "says"),
+        [
+            ({"groups": {"country": {"hit@1": "1%"}}}, "country"),
+            ({"groups": {"group": {}}}, "no metric"),
+            ({"groups": {"group": {"mrr": "1%"}}}, "mrr"),
+            ({"groups": {"group": "1%"}}, "came as str"),
+            ({"small": "pass"}, "small"),
+        ],
+    )
+    def test_what_is_refused(self, options, says):
+        old = self.model(EVEN)
+        with pytest.raises(RecsysError, match=says):
+            recsys.gate(old, old, {"hit@1": "5%"}, **options)

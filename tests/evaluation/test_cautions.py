@@ -287,14 +287,6 @@ SPEAKS = {
         lambda: recsys.compare({"a": of_users(120), "b": of_users(72)}),
         lambda: recsys.gate(of_users(72), of_users(120), {"recall@5": "5%"}),
     ],
-    "groups_not_compared": [
-        lambda: recsys.compare(
-            {
-                name: recsys.evaluate(lists_of(n, 60), truth_of(60), ["recall@5"], by=lambda u: u % 2)
-                for name, n in (("a", 5), ("b", 6))
-            }
-        ),
-    ],
     "catalogues_differ": [
         lambda: recsys.compare(with_coverage()),
         lambda: recsys.compare(with_coverage(), metrics=["coverage@5"]),
@@ -487,14 +479,6 @@ SILENT = {
         lambda: recsys.compare({"a": of_users(120), "b": of_users(110)}),
         lambda: recsys.compare({"a": of_users(60), "b": of_users(36)}),
         lambda: recsys.compare({"a": of_users(60), "b": of_users(60, lists=900)}),
-    ],
-    "groups_not_compared": [
-        lambda: recsys.compare(
-            {
-                name: recsys.evaluate(lists_of(n, 60), truth_of(60), ["recall@5"])
-                for name, n in (("a", 5), ("b", 6))
-            }
-        ),
     ],
     "catalogues_differ": [
         lambda: recsys.compare(with_coverage(), metrics=["recall@5"]),

@@ -281,3 +281,115 @@ def test_a_group_without_a_shown_item_has_none_of_an_amount_and_no_value_of_a_me
     group = result.by["y"]  # user 1 is shown nothing of it
     assert {name: group[name] for name in amounts} == amounts
     assert group["unseen@2"] == 1.0
+
+
+def of_countries(n=60, **options):
+    """Users of three countries and two ages; the last six have no country."""
+    truth = {u: {u} for u in range(n)}
+    users = {
+        "country": {u: ["FR", "DE", "US"][u % 3] for u in range(n - 6)},
+        "age": {u: ["old", "young"][u % 2] for u in truth},
+    }
+    lists = {u: [u if u % 5 else -1, -2] for u in truth}
+    return recsys.evaluate(lists, truth, ["hit@1", "coverage@2"], **{"users": users, **options})
+
+
+def test_several_groupings_in_one_call_are_those_of_single_calls():
+    both = of_countries(by=["country", "age", ("country", "age"), lambda user: user % 4])
+    assert [*both.by] == ["country", "age", "country x age", "group"]
+    for name in ("country", "age"):
+        alone = of_countries(by=name)
+        assert both.by[name] == alone.by
+        assert both.by_sizes[name] == alone.by_sizes
+    assert both.by["group"] == of_countries(by={u: u % 4 for u in range(60)}).by
+    assert set(both.to_frame()["grouping"]) == {"", "country", "age", "country x age", "group"}
+
+
+def test_a_combination_holds_the_users_of_both_groups():
+    crossed = of_countries(by=("country", "age"))
+    assert [*crossed.by] == [
+        "DE, old",
+        "DE, young",
+        "FR, old",
+        "FR, young",
+        "US, old",
+        "US, young",
+        "(no group)",
+    ]
+    users = [u for u in range(54) if u % 3 == 0 and u % 2 == 1]
+    assert crossed.by_sizes["FR, young"] == len(users)
+    assert crossed.by["FR, young"]["hit@1"] == pytest.approx(np.mean([u % 5 > 0 for u in users]))
+
+
+def test_users_without_a_group_are_one_of_their_own():
+    result = of_countries(by="country")
+    assert result.by_sizes["(no group)"] == result.counts["users_without_group"] == 6
+    assert result.by["(no group)"]["hit@1"] == pytest.approx(np.mean([u % 5 > 0 for u in range(54, 60)]))
+    assert [one.code for one in result.cautions if one.code == "groups_left_out"]
+    mapping = of_countries(by=dict.fromkeys(range(50), "known"))
+    assert mapping.by_sizes == {"known": 50, "(no group)": 10}
+    assert [*result.intervals(by="country")] == ["DE", "FR", "US", "(no group)"]
+    assert [*result.intervals(by="country", missing="drop")] == ["DE", "FR", "US"]
+    with pytest.raises(InputError, match="6 users have no country"):
+        result.intervals(by="country", missing="error")
+    assert "(no group)" not in {gap.best for gap in result.gaps().values()}
+
+
+def test_the_intervals_of_a_group_are_those_of_its_users_alone():
+    result = of_countries(by=["country", "age"])
+    found = result.intervals(by="country")
+    alone = recsys.evaluate(
+        {u: [u if u % 5 else -1, -2] for u in range(54) if u % 3 == 1},
+        {u: {u} for u in range(54) if u % 3 == 1},
+        ["hit@1"],
+    )
+    assert found["DE"]["hit@1"] == alone.intervals()["hit@1"]
+    assert found["DE"]["coverage@2"].value == result.by["country"]["DE"]["coverage@2"]
+    frame = found.to_frame()
+    assert frame.columns.tolist()[:3] == ["group", "metric", "value"]
+    assert len(frame) == 8
+    assert "Clopper-Pearson" in str(found)
+
+
+def test_groups_are_saved_merged_and_evaluated_in_batches(tmp_path):
+    by = ["age", ("country", "age")]
+    whole = of_countries(by=by)
+    whole.save(tmp_path / "result.json")
+    read = recsys.load(tmp_path / "result.json")
+    assert read.by == whole.by
+    assert read.intervals(by="age").to_frame().equals(whole.intervals(by="age").to_frame())
+    users = {"age": {u: ["old", "young"][u % 2] for u in range(60)}}
+    users["country"] = {u: ["FR", "DE", "US"][u % 3] for u in range(54)}
+    batches = recsys.Evaluator(["hit@1", "coverage@2"], by=by, users=users)
+    for start in range(0, 60, 20):
+        some = range(start, start + 20)
+        batches.update({u: [u if u % 5 else -1, -2] for u in some}, {u: {u} for u in some})
+    assert batches.result().by == whole.by
+
+
+@pytest.mark.parametrize(
+    ("by", "says"),
+    [
+        (["country", "country"], "twice"),
+        (("country",), "two groupings or more"),
+        (("country", "popularity"), "groups items"),
+        (("country", len), "is a builtin_function"),
+        ([], "empty list"),
+        ({-1: "x"}, "nor for any other user"),
+        ("county", "Did you mean"),
+    ],
+)
+def test_groupings_that_are_refused(by, says):
+    with pytest.raises(RecsysError, match=says):
+        of_countries(by=by, train={0: [1]})
+
+
+def test_a_grouping_is_named_where_there_are_several():
+    result = of_countries(by=["country", "age"])
+    with pytest.raises(UnknownNameError, match="Did you mean 'country'"):
+        result.intervals(by="county")
+    with pytest.raises(UnknownNameError, match="Say which"):
+        result.gaps()
+    assert result.gaps("age")["hit@1"].best in ("old", "young")
+    with pytest.raises(NotDefinedError, match="no groups"):
+        of_countries().intervals(by="country")

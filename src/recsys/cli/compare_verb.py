@@ -15,6 +15,7 @@ from recsys.cli.shared_options import FileOptions
 from recsys.cli.verb_options import (
     INPUT,
     LEVEL,
+    METRICS,
     OUTPUT,
     PAGE,
     Given,
@@ -49,6 +50,8 @@ _CHOICES = (
     option("--users FILE", "Table of the users, for --covariate and --strata.", INPUT),
     keyword("covariates", "Number in --users to adjust for (CUPED); repeatable.", multiple=True),
     keyword("strata", "Groups in --users to stratify by."),
+    option("--by GROUPING", "Compare within each group of saved results (evaluate --by).", METRICS),
+    keyword("missing"),
     shared_options.seed_option,
     shared_options.cautions_option,
     shared_options.markdown_option,
@@ -96,7 +99,7 @@ def compare_command(given: Given) -> None:
                 [str(request) for request in shared_options.requests_of(given)] if given.metrics else None,
                 progress=progress,
                 rng=given.seed,
-                **given.pick("cautions", "headline", *_CHOICES),
+                **given.pick("cautions", "headline", "missing", *_CHOICES),
                 **users,
             )
     if given.report is not None:
@@ -106,7 +109,7 @@ def compare_command(given: Given) -> None:
         note(f"methods {' and '.join(map(str, paragraph.write(given.methods)))}")
         for what in paragraph.to_add:
             note("to add to the methods: " + what)
-    show(comparison, given.shown_as, raw=given.raw)
+    show(comparison if given.by is None else comparison.by[given.by], given.shown_as, raw=given.raw)
 
 
 def named_files(given: Given) -> dict[str, ModelFile]:

@@ -87,6 +87,17 @@ def explain_command(given: Given) -> None:
         default="1%",
     ),
     option("--better", "Require that it is shown to be better."),
+    option(
+        "--group GROUPING:METRIC=MARGIN ...",
+        "Every group of users must keep this margin, such as country:ndcg@10=2%; repeatable.",
+        name="group_margins",
+    ),
+    option(
+        "--small",
+        "Groups with too few users to show anything are listed, or fail.",
+        type=click.Choice(("list", "fail")),
+        default="list",
+    ),
     option("--confidence", "Of the one-sided bounds.", CHANCE, type=LEVEL, default=0.95),
     option(
         "--looks N", "Nights on which this candidate may be asked about; by default one.", CHANCE, type=COUNT
@@ -124,7 +135,17 @@ def gate_command(given: Given) -> None:
         if name in margins:
             raise click.UsageError(f"-m {name} is given twice: name each metric once.")
         margins[name] = "0" if given.better else own_margin
-    decision = gate(given.new, given.against, margins, **given.pick("confidence", "looks", "history"))
+    groups: dict[str, dict[str, str]] = {}
+    for text in given.group_margins:
+        name, _, own_margin = text.rpartition("=")
+        grouping, colon, metric = name.partition(":")
+        if not (colon and metric):
+            raise click.UsageError(
+                f"--group {text}: write GROUPING:METRIC=MARGIN, such as country:ndcg@10=2%."
+            )
+        groups.setdefault(grouping, {})[metric] = own_margin
+    options = given.pick("confidence", "looks", "history", "small")
+    decision = gate(given.new, given.against, margins, groups=groups or None, **options)
     if given.comment is not None:
         write_text(given.comment, decision.to_markdown() + "\n")
     show(decision, given.shown_as)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +24,12 @@ _per_user_option = option(
 _csv_option = option("--csv", "Print CSV: metric, value, cases, all digits.", OUTPUT)
 
 
+def _groupings(_: click.Context, __: click.Parameter, texts: Sequence[str]) -> Any:
+    """What --by names, as `by=` of the library takes it."""
+    names = [tuple(part.strip() for part in text.split(",")) if "," in text else text for text in texts]
+    return (names[0] if len(names) == 1 else names) if names else None
+
+
 @command(
     "evaluate",
     argument("lists", "[LISTS]", required=False),
@@ -33,7 +40,9 @@ _csv_option = option("--csv", "Print CSV: metric, value, cases, all digits.", OU
     shared_options.metric_options,
     shared_options.file_options,
     shared_options.data_options,
-    *map(keyword, ("items", "users", "reference", "items_of", "by", "aggregate")),
+    *map(keyword, ("items", "users", "reference", "items_of")),
+    keyword("by", multiple=True, default=(), callback=_groupings),
+    keyword("aggregate"),
     option("--bounds", "Also print the best attainable value and the floor of chance.", METRICS),
     option("--intervals", "Print every 95% interval, also those that take a while.", METRICS),
     _per_user_option,

@@ -1,7 +1,7 @@
 """`comparison.by`: is a model better for each group of users? The same pairs again within each group.
 
 The rows of a metric in all groups of a grouping are one family of the correction, and their intervals hold
-together: whoever looks for the group that gains or loses most may do so.
+together, so that the group that gains or loses most may be looked for.
 """
 
 from __future__ import annotations
@@ -16,15 +16,14 @@ import numpy as np
 from recsys.display.cells import Columns
 from recsys.display.tabled import Tabled
 from recsys.display.words import merged
-from recsys.errors import UnknownNameError
-from recsys.evaluation.results import Evaluation, Missing
+from recsys.errors import UnknownNameError, notes_only
+from recsys.evaluation.results import Evaluation
 from recsys.evaluation.uncertainty import mean_column
 from recsys.metrics.registry import Request
 from recsys.records.arrays import Partial, PerCase
 from recsys.records.facts import note
+from recsys.stats.comparison import compare_tables
 from recsys.stats.comparison_table import ComparisonTable, Options, Row, display_columns, number_columns
-from recsys.stats.paired_comparison import compare_tables
-from recsys.stats.results import notes_only
 
 Runs = Mapping[str, Sequence[Evaluation]]
 
@@ -85,6 +84,13 @@ class GroupRows(Tabled, Sequence[Row]):
         return [*lines, *merged(notes)]
 
 
+class ByGrouping(dict[str, GroupRows]):
+    """{grouping: its rows}."""
+
+    def __missing__(self, name: str) -> GroupRows:
+        raise UnknownNameError("grouping", name, self)
+
+
 def compare_groups(
     runs: Runs,
     grouping: str,
@@ -139,7 +145,7 @@ def compare_groups(
     return GroupRows(grouping, tables, without)
 
 
-class _Part(NamedTuple):
+class _KnownGroup(NamedTuple):
     """One group of a result: which of its cases are in it, and what is known of them."""
 
     inside: Any
@@ -151,18 +157,18 @@ class _Part(NamedTuple):
         return bool((~np.isnan(mean_column(self.partial, request))).any())
 
 
-def _parts(result: Evaluation, grouping: str, missing: Missing) -> dict[Any, _Part]:
+def _parts(result: Evaluation, grouping: str, missing: Any) -> dict[Any, _KnownGroup]:
     """Return {label: what is known of the group}."""
     parts = {}
     for label, group in result.groups_in(grouping, missing).items():
         partial, mask = result.partial_of(group), result.group_masks[group]
         whole = len(partial.rows) == len(mask)  # a group of items, of which all cases may have some
-        parts[label] = _Part(slice(None) if whole else mask, partial, int(mask.sum()))
+        parts[label] = _KnownGroup(slice(None) if whole else mask, partial, int(mask.sum()))
     return parts
 
 
 def _columns(
-    result: Evaluation, parts: Mapping[Any, _Part], names: Mapping[str, Any], request: Request
+    result: Evaluation, parts: Mapping[Any, _KnownGroup], names: Mapping[str, Any], request: Request
 ) -> PerCase:
     """Return one column per group, NaN for all other cases."""
     columns = {}

@@ -16,7 +16,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from recsys.comparison.by_group import GroupRows, compare_groups
+from recsys.comparison.by_group import ByGrouping, compare_groups
 from recsys.comparison.compare_keywords import CompareOptions, PairOptions
 from recsys.comparison.row_pieces import folder_of, row_pieces, why_in_memory
 from recsys.display.cells import Columns
@@ -125,8 +125,8 @@ class Comparison(Reported, Sequence[Row]):
         return self.table.options.headline or self.rows[0].metric
 
     @cached_property
-    def by(self) -> dict[str, GroupRows]:
-        """{grouping: the same comparison within each group}, corrected over the groups, beside the whole.
+    def by(self) -> ByGrouping:
+        """{grouping: the same comparison within each group}, corrected over the groups.
 
         Of means over users; groups are those of the results (`evaluate(by=)`).
         """
@@ -143,7 +143,7 @@ class Comparison(Reported, Sequence[Row]):
         )
         options: Any = {"options": self.table.options, "chosen": self.table.chosen}
         options["pairs"] = list(dict.fromkeys((row.model, row.baseline) for row in self.rows))
-        return {name: compare_groups(self.evaluations, name, requests, **options) for name in shared}
+        return ByGrouping({n: compare_groups(self.evaluations, n, requests, **options) for n in shared})
 
     @takes(PairOptions)
     def pairs(self, correction: str = "max-t", **choices: Unpack[PairOptions]) -> Comparison:

@@ -84,9 +84,10 @@ class PairOptions(TypedDict, total=False):
     missing: Annotated[
         Literal["group", "drop", "error"],
         Keyword(
-            "users without a group, in comparison.by: a group of their own, left out, an error.",
+            "users without a group, in comparison.by: one of their own, left out (drop), or an error.",
             "group",
             UNITS,
+            "--missing",
         ),
     ]
     n_resamples: Annotated[int, Keyword("how often permutation tests and bootstraps draw.", 10_000, COMPUTED)]

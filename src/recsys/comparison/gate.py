@@ -42,7 +42,7 @@ from recsys.evaluation.cautions import comparison_cautions
 from recsys.evaluation.results import Evaluation, Missing
 from recsys.evaluation.uncertainty import group_jackknife, needs_jackknife
 from recsys.metrics.registry import Request
-from recsys.records.arrays import Float, Group
+from recsys.records.arrays import Float, GroupKey
 from recsys.records.checks import is_whole
 from recsys.records.facts import Caution, Kind, Note, Verdict, note
 from recsys.records.json_values import json_value
@@ -195,7 +195,8 @@ class Gate(Tabled):
 
     def _columns(self) -> dict[str, list[object]]:
         in_groups = any(c.group for c in self.checks)
-        return ({"group": [c.group or "all" for c in self.checks]} if in_groups else {}) | {
+        groups: dict[str, list[object]] = {"group": [c.group or "all" for c in self.checks]}
+        return (groups if in_groups else {}) | {
             "metric": [c.metric for c in self.checks],
             "new": [c.value for c in self.checks],
             "against": [c.against for c in self.checks],
@@ -332,7 +333,7 @@ def _check_groups(
     new, old = (sides[side].groups_in(grouping, missing) for side in ("new", "old"))
     checks = []
     for label in [label for label in new if label in old]:
-        group = Group(grouping, label)
+        group = GroupKey(grouping, label)
         found, _ = _check_all({name: side.of_group(group) for name, side in sides.items()}, demands, ranges)
         for check in found:
             # Of an old value of 0, no share is a margin.
@@ -342,7 +343,7 @@ def _check_groups(
             checks.append(replace(check, group=str(group), decides=not is_small))
     lacking = {label: by for by, others in ((new, old), (old, new)) for label in by if label not in others}
     return checks, {
-        label: int(sides["new" if by is new else "old"].group_masks[Group(grouping, label)].sum())
+        label: int(sides["new" if by is new else "old"].group_masks[GroupKey(grouping, label)].sum())
         for label, by in lacking.items()
     }
 

@@ -34,7 +34,7 @@ def evaluate(
     *,
     k: int | Sequence[int] | None = None,
     conventions: AnyConventions = None,
-    by: str | Mapping[Any, Any] | Callable[[Any], Any] | None = None,
+    by: str | tuple[str, ...] | Mapping[Any, Any] | Callable[[Any], Any] | list[Any] | None = None,
     seen: Any = None,
     catalogue: int | Iterable[Any] | None = None,
     full_ranking: bool = False,

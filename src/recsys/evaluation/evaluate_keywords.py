@@ -64,14 +64,15 @@ class MainKeywords(TypedDict, total=False):
     """What most calls need: evaluate has them in its signature."""
 
     by: Annotated[
-        str | Mapping[Any, Any] | Callable[[Any], Any] | None,
+        str | tuple[str, ...] | Mapping[Any, Any] | Callable[[Any], Any] | list[Any] | None,
         Keyword(
             'results per group: {user: group}, a function of the user id, "activity", "cold_user", '
-            '"popularity", "cold_item", "item_age" (built from train), or a column of users or items.',
+            '"popularity", "cold_item", "item_age" (built from train), or a column of users or items; a '
+            "tuple of names of users' groups for their combinations, a list for several groupings.",
             group=MEASURED,
             option="--by GROUP",
             line="Per group: activity, cold_user, popularity, cold_item, item_age, a column of items or "
-            "users.",
+            "users; A,B for combinations; repeatable.",
         ),
     ]
     catalogue: Annotated[

@@ -32,7 +32,7 @@ from recsys.records.arrays import (
     Catalogue,
     Context,
     Float,
-    Group,
+    GroupKey,
     Ids,
     Int,
     Partial,
@@ -139,16 +139,16 @@ class Groupings(dict[str, Grouping]):
             found[name] = _crossed(one, context) if isinstance(one, tuple) else _grouping(one, context)
         return found
 
-    def members(self, group: Group, ids: Ids) -> Bool:
+    def members(self, group: GroupKey, ids: Ids) -> Bool:
         """Return which of these ids belong to a group."""
         return self[group.grouping].masks(ids)[group.label]
 
-    def ordered(self, groups: Iterable[Group]) -> list[Group]:
+    def ordered(self, groups: Iterable[GroupKey]) -> list[GroupKey]:
         """Return groups that were found in pieces in the order of the groupings."""
         labels: dict[str, list[Any]] = {name: [] for name in self}
         for group in groups:
             labels[group.grouping].append(group.label)
-        return [Group(n, label) for n, found in labels.items() for label in ordered_labels(found, self[n])]
+        return [GroupKey(n, label) for n, found in labels.items() for label in ordered_labels(found, self[n])]
 
 
 def _grouping(by: Any, context: Context) -> Groups | GivenGroups:
@@ -184,14 +184,14 @@ def with_strata(
     by: Groupings,
 ) -> Partial:
     """Return the result with one stratum per group; users without a group are one of their own."""
-    strata: dict[Group, Stratum] = {}
-    of_users: dict[Group, Bool] = {}
+    strata: dict[GroupKey, Stratum] = {}
+    of_users: dict[GroupKey, Bool] = {}
     n_without: Counter[str] = Counter()
     for name, groups in by.items():
         if groups.of == "item":
             measured = bind(measure, requests=requests, conventions=conventions, context=context)
             found, n_items = _of_items(groups, partial.catalogue, judged, measured)
-            strata |= {Group(name, label): stratum for label, stratum in found.items()}
+            strata |= {GroupKey(name, label): stratum for label, stratum in found.items()}
             n_without["items_without_group"] += n_items
             continue
         users = judged.cases if groups.of == "case" or judged.clusters is None else Ids(judged.clusters)
@@ -200,7 +200,7 @@ def with_strata(
         if others.any():
             masks[NO_GROUP] = others
             n_without["users_without_group"] = max(n_without["users_without_group"], int(others.sum()))
-        of_users |= {Group(name, label): mask for label, mask in masks.items()}
+        of_users |= {GroupKey(name, label): mask for label, mask in masks.items()}
     # Groups of users share the per-case columns; exposure is counted per group.
     for group, shown in exposures(judged, requests, conventions, context, groups=of_users).items():
         rows = PerCase(judged.cases.values[of_users[group]], {})
@@ -370,7 +370,8 @@ def masks_by_label(ids: Array, by: Mapping[Any, Any] | Callable[[Any], Any]) -> 
     keyed = hasattr(by, "items") and hasattr(by, "__getitem__")
     if not keyed and not callable(by):
         raise came_as("by=", by, hint="Pass {user: group}, or a function of the user id.")
-    group_of: Any = by.__getitem__ if keyed else by  # type: ignore[union-attr]
+    given: Any = by
+    group_of = given.__getitem__ if keyed else given
     labels, n_known = [], 0
     for case in ids.tolist():
         try:
@@ -410,8 +411,8 @@ def ordered_labels(labels: Iterable[Any], by: Grouping) -> list[Any]:
             key=lambda x: ("", x) if isinstance(x, int | float) else (type(x).__name__, str(x)),
         )
         return order + [label for label in labels if label == NO_GROUP]
-    nobody = Ids(np.zeros(0, dtype=np.int64))
-    parts = [list(part.masks(nobody)) for part in (by.parts if isinstance(by, CrossedGroups) else [by])]
+    no_ids = Ids(np.zeros(0, dtype=np.int64))
+    parts = [list(part.masks(no_ids)) for part in (by.parts if isinstance(by, CrossedGroups) else [by])]
     place = {", ".join(map(str, at)): number for number, at in enumerate(itertools.product(*parts))}
     return sorted(labels, key=lambda label: place.get(label, len(place)))
 
@@ -433,7 +434,7 @@ def _is_missing(label: Any) -> bool:
         return True
 
 
-def masks_of(partial: Partial) -> dict[Group, Bool]:
+def masks_of(partial: Partial) -> dict[GroupKey, Bool]:
     """Return {group: which cases are in it}; for a group of items, the cases that have one of its items."""
     masks = {}
     for group, stratum in partial.strata.items():

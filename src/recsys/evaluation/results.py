@@ -36,7 +36,16 @@ from recsys.evaluation.result_facts import ResultFacts
 from recsys.metrics import lookup
 from recsys.metrics.ranges import Range, union_ranges
 from recsys.metrics.registry import METRICS, Request
-from recsys.records.arrays import NO_GROUP, Array, Exposure, Float, Group, Partial, PerCase, cached_property
+from recsys.records.arrays import (
+    NO_GROUP,
+    Array,
+    Exposure,
+    Float,
+    GroupKey,
+    Partial,
+    PerCase,
+    cached_property,
+)
 
 # What an evaluation only sometimes needs is imported by the method that needs it: a small call stays quick.
 if TYPE_CHECKING:
@@ -131,7 +140,7 @@ class Evaluation(Reported, Mapping[str, float]):
         self.conventions = conventions
         self.origin = origin or StoredOrigin()
         self.run = dict(run or {})
-        self._by = {Group.of(key): mask for key, mask in (by or {}).items()}
+        self._by = {GroupKey.of(key): mask for key, mask in (by or {}).items()}
         self.missing_rows: MissingRows | None = None
         self.overall: dict[str, float] = summarise(partial, requests, conventions=conventions)
 
@@ -262,20 +271,20 @@ class Evaluation(Reported, Mapping[str, float]):
         return self._nested({group: self._size_of(group) for group in self.values_by_group})
 
     @staticmethod
-    def _nested(found: Mapping[Group, Any]) -> dict[Any, Any]:
+    def _nested(found: Mapping[GroupKey, Any]) -> dict[Any, Any]:
         """Return {label: …} of one grouping, and {grouping: {label: …}} of several."""
         nested: dict[str, dict[Any, Any]] = {group.grouping: {} for group in found}
         for group, value in found.items():
             nested[group.grouping][group.label] = value
         return nested if len(nested) != 1 else next(iter(nested.values()))
 
-    def _size_of(self, group: Group) -> int:
+    def _size_of(self, group: GroupKey) -> int:
         if self.partial.sums:
             return self.partial.strata[group].partial.counts["in_group"]
         return int(self.group_masks[group].sum())
 
     @cached_property
-    def values_by_group(self) -> dict[Group, dict[str, float]]:
+    def values_by_group(self) -> dict[GroupKey, dict[str, float]]:
         """{group of a grouping: {metric: value}}."""
         if self.partial.sums:
             return {
@@ -291,7 +300,7 @@ class Evaluation(Reported, Mapping[str, float]):
         return values_by_group(self.partial, self.requests, self.conventions, masks)
 
     @cached_property
-    def group_masks(self) -> dict[Group, Array]:
+    def group_masks(self) -> dict[GroupKey, Array]:
         """{group of a grouping: which cases are in it}, in the order of `per_case.ids`.
 
         For a group of items: the cases that have one of its items in their truth or list.
@@ -304,7 +313,7 @@ class Evaluation(Reported, Mapping[str, float]):
 
         return masks_of(self.partial) | self._by
 
-    def groups_in(self, by: str | None = None, missing: Missing = "group") -> dict[Any, Group]:
+    def groups_in(self, by: str | None = None, missing: Missing = "group") -> dict[Any, GroupKey]:
         """Return {label: group} of one grouping, which needs no name where there is one.
 
         Args:
@@ -453,11 +462,13 @@ class Evaluation(Reported, Mapping[str, float]):
             notes = [note("all_users")] if self.values_by_group else []
             return Intervals(found(self.partial), notes=notes)
 
-    def of_group(self, group: Group) -> Evaluation:
+    def of_group(self, group: GroupKey) -> Evaluation:
         """Return the result of one group alone."""
-        return Evaluation(self.partial_of(group), self.requests, self.conventions, ranges=self.ranges)
+        return Evaluation(
+            self.partial_of(group), self.requests, self.conventions, origin=StoredOrigin(ranges=self.ranges)
+        )
 
-    def partial_of(self, group: Group) -> Partial:
+    def partial_of(self, group: GroupKey) -> Partial:
         """Return what is known of one group alone."""
         stratum = self.partial.strata.get(group)
         if stratum is not None and (stratum.of == "item" or self.partial.sums):
@@ -693,7 +704,12 @@ class Evaluation(Reported, Mapping[str, float]):
         self, *, intervals: bool | None = None
     ) -> tuple[Columns, Sequence[object], Sequence[str] | None]:
         columns, notes = self._columns_with_intervals(intervals=intervals)
-        return columns, notes, columns.pop("group", None)
+        groups, groupings = columns.pop("group", None), columns.pop("grouping", None)
+        if groups and groupings:
+            groups = [
+                f"{name}: {label}" if name else label for name, label in zip(groupings, groups, strict=True)
+            ]
+        return columns, notes, groups
 
     def _columns_with_intervals(self, *, intervals: bool | None) -> tuple[dict[str, list[Any]], list[object]]:
         """Return the columns and the notes; with the intervals of the values of all users, see `to_text`."""
@@ -734,7 +750,7 @@ class Evaluation(Reported, Mapping[str, float]):
 
     def _columns(self) -> dict[str, list[Any]]:
         """metric, value, users (cases where a user has several); with `by=` one block per group."""
-        rows = [(_OVERALL, self.overall), *self.values_by_group.items()]
+        rows: list[tuple[Any, dict[str, float]]] = [(_OVERALL, self.overall), *self.values_by_group.items()]
         flat = [(group, name, value) for group, row in rows for name, value in row.items()]
         columns: dict[str, list[Any]] = {}
         if self.values_by_group:

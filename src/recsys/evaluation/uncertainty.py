@@ -197,7 +197,7 @@ class GroupIntervals(Tabled, Mapping[Any, Intervals]):
     """{group: {metric: value with its interval}} of one grouping; each interval holds by itself."""
 
     def __init__(self, groups: Mapping[Any, Intervals]) -> None:
-        self.groups = dict(groups)
+        self.groups: dict[Any, Intervals] = dict(groups)
 
     def __getitem__(self, label: Any) -> Intervals:
         if label not in self.groups:

@@ -602,7 +602,7 @@ class Partial:
     exposure: Mapping[ExposureKey, Exposure] = field(default_factory=dict)
     catalogue: Catalogue | None = None
     context: Context = field(default_factory=Context)
-    strata: Mapping[Group, Stratum] = field(default_factory=dict)
+    strata: Mapping[GroupKey, Stratum] = field(default_factory=dict)
     sums: Mapping[str, Sums] = field(default_factory=dict)
 
     @property
@@ -621,14 +621,14 @@ NO_GROUP = "(no group)"  # the label of users without one
 
 
 @dataclass(frozen=True)
-class Group:
+class GroupKey:
     """A group of users or items: the grouping that tells it from others, such as "country", and its label."""
 
     grouping: str
     label: Any
 
     @classmethod
-    def of(cls, key: Any) -> Group:
+    def of(cls, key: Any) -> GroupKey:
         """Return the group that a label stands for where the grouping has no name."""
         return key if isinstance(key, cls) else cls("group", key)
 

@@ -19,6 +19,7 @@ from recsys.records.arrays import cached_property
 from recsys.report import section_numbers
 from recsys.report.study import Study, make_study
 from recsys.stats.comparison_table import Row
+from recsys.stats.samples import FEW
 
 
 class EvaluationPictures:
@@ -73,21 +74,23 @@ class EvaluationPictures:
 
     def strata(
         self,
-        by: Mapping[Any, Any] | Callable[[Any], Any] | None = None,
+        by: str | Mapping[Any, Any] | Callable[[Any], Any] | None = None,
         metric: str | None = None,
         **style: Any,
     ) -> Any:
         """Return a metric by group of users.
 
         Args:
-            by: {user: group} or a function of the user id; by default the groups of the evaluation.
+            by: {user: group}, a function of the user id, or a grouping of the evaluation (its first).
             metric: the headline metric by default.
             style: passed on to the chart or figure.
         """
         key = self._per_user_key(metric)
         data = self._data
-        if by is None:
-            values, sizes = section_numbers.evaluated_groups(data, key)
+        if by is None or isinstance(by, str):
+            found = section_numbers.evaluated_groups(data, key)
+            check_choice("grouping", by or next(iter(found), ""), found or [""])
+            values, sizes = found.get(by or next(iter(found), ""), ({}, {}))
         else:
             masks = masks_by_label(data.aligned.ids, by)
             values, sizes = section_numbers.group_values(data, key, {str(g): m for g, m in masks.items()})
@@ -139,6 +142,29 @@ class ComparisonPictures(EvaluationPictures):
         mixed = "against the other" if any(units.values()) else "difference"
         word = "lift" if all(units.values()) else mixed
         return self._draw("forest", values, **({"unit": units, "title": word, "lower": lower} | style))
+
+    def groups(self, by: str | None = None, metric: str | None = None, **style: Any) -> Any:
+        """Lifts in every group of users, who loses most first; "few": of whom too few users differ.
+
+        The intervals hold together.
+
+        Args:
+            by: the grouping (`evaluate(by=)`); the first by default.
+            metric: the headline metric by default.
+            style: passed on to the chart or figure.
+        """
+        grouped = self._results.by
+        rows = grouped[by or next(iter(grouped))].by_lift(metric)
+        several = len({(row.model, row.baseline) for row in rows}) > 1
+        labelled = {
+            f"{row.group}{f' · {row.model} – {row.baseline}' if several else ''}"  # noqa: RUF001
+            + (" (few)" if row.wins + row.losses < FEW else ""): row
+            for row in rows
+        }
+        values, unit = section_numbers.lifts_or_differences(labelled)
+        lower = [label for label, row in labelled.items() if self._data.lower_is_better(row.metric)]
+        title = f"{'lift' if unit else 'difference'} on {rows[0].metric}"
+        return self._module.forest(values, **({"unit": unit, "title": title, "lower": lower} | style))
 
     def places(self, metric: str | None = None, **style: Any) -> Any:
         """The places that each model may have on a metric (the headline by default); see recsys.rank."""

@@ -225,13 +225,13 @@ def find_strata(study: Study) -> Iterator[GroupValues]:
 
 def _strata(study: Study) -> Iterator[GroupValues | None]:
     users, measured = Ids(study.users), measured_cases(study, study.headline)
-    values, sizes = evaluated_groups(study, study.headline)
-    if values:
-        caption = f"{study.headline} by the groups of the evaluation."
+    for grouping, (values, sizes) in evaluated_groups(study, study.headline).items():
         first = study.first(study.names[0])
         is_aligned = np.array_equal(first.per_case.ids, study.aligned.ids)
-        masks = {str(g): first.group_masks[g] for g in first.by} if is_aligned else {}
-        yield GroupValues("group of the evaluation", "group", sizes, values, caption, masks)
+        own = [group for group in first.values_by_group if group.grouping == grouping] if is_aligned else []
+        masks = {str(group.label): first.group_masks[group] for group in own}
+        name, caption = f"{grouping} of the evaluation", f"{study.headline} by {grouping}, as evaluated."
+        yield GroupValues(name, grouping, sizes, values, caption, masks)
     if study.history is not None:
         n_train = count_entries(study.history, users)
         group, labels = _ranges(n_train, measured)
@@ -366,30 +366,37 @@ def _by_item_popularity(study: Study, users: Ids) -> GroupValues | None:
     return _values_by_group(study, name, title, group, list(words), phrases=words)
 
 
-def evaluated_groups(study: Study, metric: str) -> tuple[dict[str, dict[str, Triple]], dict[str, int]]:
-    """Return {model: {group: value}} by the groups of the evaluations, and how many cases are in these means.
+def evaluated_groups(
+    study: Study, metric: str
+) -> dict[str, tuple[dict[str, dict[str, Triple]], dict[str, int]]]:
+    """Return {grouping: ({model: {group: value}}, how many cases are in these means)} of the evaluations.
 
-    Both are empty where the evaluations have other groups.
+    Without the groupings that some evaluation lacks.
     """
     first = study.first(study.names[0])
-    if not first.by or any(list(study.first(n).by) != list(first.by) for n in study.names):
-        return {}, {}
+    groups = list(first.values_by_group)
+    if not groups or any(list(study.first(n).values_by_group) != groups for n in study.names):
+        return {}
     bounds = study.requests[metric].metric.bounds
-    values: dict[str, dict[str, Triple]] = {}
-    for name in study.names:
-        evaluation = study.first(name)
-        values[name] = {
-            str(group): _group_interval(
-                evaluation.by[group][metric], evaluation.per_case.columns.get(metric), evaluation.per_case,
-                evaluation.group_masks[group], bounds,
-            )
-            for group in first.by
-        }  # fmt: skip
     column = first.per_case.columns.get(metric)
-    if column is None:
-        return values, {str(g): n for g, n in first.by_sizes.items()}
-    masks = first.group_masks
-    return values, {str(g): int((masks[g] & ~np.isnan(column)).sum()) for g in first.by}
+    found: dict[str, tuple[dict[str, dict[str, Triple]], dict[str, int]]] = {}
+    for grouping in dict.fromkeys(group.grouping for group in groups):
+        own = [group for group in groups if group.grouping == grouping]
+        values: dict[str, dict[str, Triple]] = {}
+        for name in study.names:
+            evaluation = study.first(name)
+            values[name] = {
+                str(group.label): _group_interval(
+                    evaluation.values_by_group[group][metric], evaluation.per_case.columns.get(metric),
+                    evaluation.per_case, evaluation.group_masks[group], bounds,
+                )
+                for group in own
+            }  # fmt: skip
+        inside = [
+            first.group_masks[g] if column is None else first.group_masks[g] & ~np.isnan(column) for g in own
+        ]
+        found[grouping] = values, {str(g.label): int(m.sum()) for g, m in zip(own, inside, strict=True)}
+    return found
 
 
 def group_values(

@@ -38,7 +38,7 @@ from recsys.metrics import lookup, lookup_rating
 from recsys.metrics.registry import Request
 from recsys.ranks.sources import is_model_path
 from recsys.records import arrays
-from recsys.records.arrays import Array, Group
+from recsys.records.arrays import Array, GroupKey
 from recsys.records.facts import Caution
 from recsys.records.json_values import none_if_nan
 
@@ -200,7 +200,7 @@ def _read_document(
 
             requests = [replace(request, aggregate=Aggregate.of(result["aggregate"])) for request in requests]
         groups, partial = cases["by"] or None, cases["partial"]
-        partial = replace(partial, strata={Group.of(key): one for key, one in partial.strata.items()})
+        partial = replace(partial, strata={GroupKey.of(key): one for key, one in partial.strata.items()})
         missing = None
         if folder is None and partial.sums and isinstance(named := document["run"].get("per_user"), str):
             folder, missing = _find_rows(document, Path(path).parent / named)
