@@ -666,7 +666,7 @@ class _Mistakes:
         """Return the formulas that fit, and how far they are off, under each choice of the other parts."""
         free = (_FREE,) * len(READING), (_FREE,) * len(MEAN)
         survivors = {free: (self._possible, np.zeros(len(self._possible)))}
-        for probe, answer in sorted(self.known, key=lambda one: len({**one[0].run, **one[0].truth})):
+        for probe, answer in sorted(self.known, key=lambda one: _effort(one[0])):
             after = {}
             for (reading, mean), (at, worst) in survivors.items():
                 costs = self._costs[at]
@@ -874,6 +874,13 @@ class _Mistakes:
         if option.words:
             return option.words in one.deviations
         return option.decision not in one.values or one.values[option.decision] == option.value
+
+
+def _effort(probe: Probe) -> tuple[bool, int]:
+    """Return what puts probes that leave little to choose first: no ties and repeats, then few users."""
+    question = probe.question
+    has_choices = _SHOWN_BY["ties"](question) or _SHOWN_BY["duplicates"](question)
+    return has_choices, len({**probe.run, **probe.truth})
 
 
 def _over_users(rows: np.ndarray, over_users: int) -> np.ndarray:
