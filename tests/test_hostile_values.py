@@ -134,9 +134,7 @@ def test_a_flag_is_no_text():
 
 
 def test_a_way_to_split_says_what_it_lacks():
-    with pytest.raises(
-        recsys.errors.SplitError, match=r"rolling_windows: missing .* 'length'.*It takes length"
-    ):
+    with pytest.raises(recsys.errors.SplitError, match=r"'rolling_windows' needs length=.*It takes length="):
         recsys.split(hostile.EVENTS, "rolling_windows")
 
 

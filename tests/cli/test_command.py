@@ -53,6 +53,16 @@ def test_evaluate_prints_what_the_library_prints(run, tmp_path):
             assert result.stdout == f"{expected.to_text(intervals=None)}\n"
 
 
+def test_the_items_that_entries_stand_for(run, tmp_path):
+    (tmp_path / "codes.csv").write_text("code,item_id\na,x\na,y\nb,c\nd,d\n")
+    (tmp_path / "wanted.csv").write_text("user_id,item_id\nann,y\nbob,d\n")
+    arguments = ("evaluate", "lists.csv", "wanted.csv", "-m", "hit@1,hit@2", "--set", "ties=expected")
+    shown = run(*arguments, "--items-of", "codes.csv", "--json")
+    values = {row["metric"]: row["value"] for row in json.loads(shown.stdout)["result"]["metrics"]}
+    assert values == {"hit@1": 0.25, "hit@2": 1.0}
+    assert_failed(run(*arguments, "--items-of", "truth.csv"), 3, "Call that of the entries 'entry'")
+
+
 def test_cautions_are_printed_kept_and_silenced_by_code(run, tmp_path):
     (tmp_path / "two.csv").write_text("user_id,item_id,rank\nann,a,1\nann,b,2\nbob,b,1\nbob,d,2\n")
     arguments = ("evaluate", "two.csv", "truth.csv", "-m", "recall@20")

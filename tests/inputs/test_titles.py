@@ -63,7 +63,7 @@ def test_bad_titles_are_named():
         recsys.titles(FILMS, rule="normalized")
     with pytest.raises(InputError, match="titles is empty"):
         recsys.titles({})
-    with pytest.raises(InputError, match="threshold=0"):
+    with pytest.raises(InputError, match="threshold= is not above 0"):
         recsys.titles(FILMS, rule="tokens", threshold=0)
     with pytest.raises(InputError, match="titles must be text"):
         recsys.titles({7: 1})

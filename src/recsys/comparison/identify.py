@@ -750,7 +750,7 @@ class _Mistakes:
             if isinstance(answer, dict) or len({**probe.run, **probe.truth}) == 1
             for number in _numbers(answer)
         ]
-        greatest = max(numbers)
+        greatest = max(numbers, default=0.0)
         possible = [0, 2] + ([1] if greatest > 1 else [])
         return possible + [
             3 + at

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.errors import ColumnError, InputError, Phrase, came_as
+from recsys.errors import ColumnError, InputError, came_as
+from recsys.inputs.containers import as_array
 from recsys.inputs.frames import as_frame, column_array, find_columns, table_without_rows
 from recsys.inputs.ids import IdKind, encode, ids_from_sequence, object_array
 from recsys.records.arrays import Array, Codes, Ids, Int, positions
@@ -105,8 +106,7 @@ def pairs_of(
             f"no column was recognised as the {what}.",
             table=table,
             column=what,
-            hint=f"The columns are: {', '.join(names)}. "
-            + Phrase("Say which: {columns=}.", columns={table: {"entry": ...}}),
+            hint=f"The columns are: {', '.join(names)}. Call that of the entries 'entry'.",
         )
     if len(frame) == 0:
         raise table_without_rows(table)
@@ -132,8 +132,8 @@ def _items_of(entry: Any, items: Any, table: str) -> list[Any]:
             table=table,
             hint="Write a list of items.",
         )
-    several = hasattr(items, "__len__") and not isinstance(items, str | bytes)
-    found = list(items.tolist() if hasattr(items, "tolist") else items) if several else [items]
+    items = _plain(items)
+    found = list(items) if isinstance(items, list | tuple | range) else [items]
     if not found:
         raise InputError(
             f"{entry!r} stands for no item.",
@@ -197,13 +197,21 @@ def _refuse_two_codes(codes: list[tuple[Any, ...]], items: Ids, item: Codes) -> 
             )
 
 
+def _plain(values: Any) -> Any:
+    """Return an array as the lists it holds, and anything else as it is."""
+    return as_array(values).tolist() if hasattr(values, "tolist") else values
+
+
 def _texts(entries: Any) -> Any:
     """Return the entries of one list, {code: score}, [(code, score), …] or [code, …], with text for codes."""
     if isinstance(entries, Mapping):
         return {str(_tuple_of(code)): score for code, score in entries.items()}
+    entries = _plain(entries)
+    if not isinstance(entries, list | tuple):
+        return entries
     return [
         (str(_tuple_of(entry[0])), entry[1])
-        if len(entry) == 2 and isinstance(entry[0], tuple | list)
+        if isinstance(entry, tuple | list) and len(entry) == 2 and isinstance(entry[0], tuple | list)
         else str(_tuple_of(entry))
         for entry in entries
     ]

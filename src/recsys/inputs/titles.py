@@ -46,8 +46,11 @@ def titles(
     ([7], [3], [])
     """
     check_choice("rule of titles", rule, _RULES)
-    if not 0 < threshold <= 1:
-        raise InputError(f"threshold={threshold!r} is not a share.", hint="Pass a number such as 0.75.")
+    share: Any = threshold
+    if not isinstance(share, int | float) or not 0 < share <= 1:
+        raise InputError(
+            "threshold= is not above 0 and at most 1.", hint="Pass a share of words, such as 0.75."
+        )
     texts, items = pairs_of(table, columns, None, "titles", "title")
     if not all(isinstance(text, str) for text in texts):
         raise InputError("titles must be text.", table="titles", hint="Pass {title: item}.")
