@@ -13,12 +13,10 @@ from recsys.errors import CutoffError, InputError, Phrase, UnknownNameError
 from recsys.evaluation.options import EvaluationOptions, check_flag, check_ids, check_n_items
 from recsys.evaluation.run import EvaluationRun
 from recsys.inputs.ids import ID_KINDS, encode, ids_to_array
-from recsys.inputs.items_of import ItemsOf, read_items_of
 from recsys.inputs.nested_dicts import read_dicts
 from recsys.inputs.opening import check_id_kind, columns_for, open_history, open_interactions, open_lists
 from recsys.metrics.attributes import read_context, read_reference
 from recsys.metrics.registry import Metrics, Request, largest_k, max_place_read, parse_all
-from recsys.ranks.listed_items import as_items, entries_of
 from recsys.ranks.open_ranking import open_ranking, ranks_catalogue
 from recsys.ranks.rankings import LISTS, ListRanking, Ranking, RankingOptions
 from recsys.records.arrays import Array, Context, Ids, Interactions, Lists, cached_property
@@ -98,6 +96,8 @@ class CommonInputs:
         """What the entries of lists stand for."""
         if self.options.items_of is None:
             return None
+        from recsys.inputs.items_of import read_items_of
+
         return read_items_of(
             self.options.items_of, columns_for("items_of", self.options.columns), self.options.ids
         )
@@ -190,8 +190,7 @@ class CommonInputs:
             entries = ranking.lists
             ranking = self._as_items(entries, known, ranking_options, is_batch=is_batch)
             ranking_options = replace(ranking_options, exclude=None, eligible=None)  # they left the entries
-            several = bool(ranking.lists.facts.entries_of_several)
-            if several and isinstance(self.items_of, ItemsOf) and not is_batch:
+            if ranking.lists.facts.entries_of_several and not is_batch:
                 of_entries = self._of_entries(entries, known)
         return EvaluationRun(
             ranking,
@@ -228,6 +227,8 @@ class CommonInputs:
         self, entries: Lists, truth: Interactions, how: RankingOptions, *, is_batch: bool
     ) -> Ranking:
         """Return the items that the entries of ready lists stand for."""
+        from recsys.ranks.listed_items import as_items
+
         lists = as_items(
             entries,
             self.items_of,
@@ -241,12 +242,16 @@ class CommonInputs:
 
     def _of_entries(self, entries: Lists, truth: Interactions) -> EvaluationRun | None:
         """Return the evaluation in which entries are the items, by the metrics that read places alone."""
+        from recsys.inputs.items_of import ItemsOf
+        from recsys.ranks.listed_items import entries_of
+
         requests = [r for r in self.requests if not r.metric.needs and r.metric.kind == "per_case"]
-        if not requests or self.options.item_weights is not None:
+        table = self.items_of
+        if not isinstance(table, ItemsOf) or not requests or self.options.item_weights is not None:
             return None
         return EvaluationRun(
             ListRanking(entries),
-            entries_of(truth, self.items_of),
+            entries_of(truth, table),
             requests,
             RankingOptions(backend=self.options.backend, threads=self.options.threads),
             Context(),
