@@ -167,6 +167,17 @@ def test_an_unknown_entry_takes_a_place_and_is_not_valid():
     assert "4 entries listed: 1 without an item" in str(result)
 
 
+def test_beams_that_repeat_are_counted_and_take_no_place():
+    lists, truth = {1: ["x", "x", "y"], 2: ["y", "x"]}, {1: ["c"], 2: ["a"]}
+    result = recsys.evaluate(
+        lists, truth, ["hit@3"], items_of={"x": ["a", "b"], "y": "c"}, conventions={"ties": "expected"}
+    )
+    assert result["hit@3"] == 1
+    read = result.notes["lists"]
+    assert (read["entries_repeated"], read["entries_used_up"], read["entries_of_several"]) == (1, 1, 3)
+    assert "3 of several items; 1 repeated; 1 with nothing left" in str(result)
+
+
 def test_users_in_batches_give_the_same():
     table = {"x": ["a", "b"], "y": ["c"], "z": ["d", "e", "f"]}
     lists = {n: [["x", "q"], ["y", "z"], ["q"], ["z", "x", "y"]][n % 4] for n in range(12)}

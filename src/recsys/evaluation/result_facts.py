@@ -198,8 +198,9 @@ class ResultFacts(Facts):
             parts = [
                 (read.entries_of_several, "of several items"),
                 (read.entries_without_item, "without an item"),
+                (read.entries_repeated, "repeated"),
+                (read.entries_used_up, "with nothing left that is not above or seen"),
             ]
-            parts += [(read.entries_used_up, "with nothing left that is not above or seen")]
             kinds = "; ".join(f"{n:,} {words}" for n, words in parts if n)
             lines.append(plural(read.entries, "entry|entries listed") + (f": {kinds}" if kinds else ""))
         if self.of_entries:

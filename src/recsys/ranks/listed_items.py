@@ -13,7 +13,7 @@ from recsys.inputs.ids import encode, object_array
 from recsys.inputs.items_of import ItemsOf, Meaning
 from recsys.inputs.rows import Rows, to_interactions
 from recsys.ranks.ranked_truth import in_history
-from recsys.records.arrays import Array, Bool, Ids, Int, Interactions, Lists, positions, runs
+from recsys.records.arrays import Array, Bool, Ids, Int, Interactions, Lists, is_repeat, positions, runs
 
 _NAMED = 20  # entries that the facts list
 
@@ -88,12 +88,17 @@ def as_items(
     keep |= _may_be_listed(expanded, seen, eligible, exclude)
     left = _not_above(expanded, several[lists.codes][entry], np.flatnonzero(keep))
     n_left = len(np.unique(entry[left]))
+    case = np.repeat(np.arange(len(lists.cases), dtype=np.int64), lists.sizes)
     return replace(
         expanded,
         indptr=np.searchsorted(left, starts),
         codes=item[left],
         scores=score[left],
-        facts=replace(facts, entries_used_up=len(lists.codes) - n_left),
+        facts=replace(
+            facts,
+            entries_repeated=int(is_repeat(case * len(lists.items) + lists.codes).sum()),
+            entries_used_up=len(lists.codes) - n_left,
+        ),
     )
 
 

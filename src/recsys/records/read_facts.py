@@ -49,7 +49,8 @@ class ReadFacts(Facts):
         n_files: how many files it was, if several.
         fused: the method, the normalisation and the number of runs that lists were fused from.
         entries: of lists whose entries stand for items: how many there are; without an item, of several
-            items, and used up: all their items are above or may not be listed.
+            items, repeated in their list, and used up: all their items are above or may not be listed. The
+            last two are known where some entry stands for several items, or items may not be listed.
         unknown_entries, shared_entries: some entries without an item, and some that stand for several.
     """
 
@@ -73,6 +74,7 @@ class ReadFacts(Facts):
     entries: int | None = None
     entries_without_item: int | None = None
     entries_of_several: int | None = None
+    entries_repeated: int | None = None
     entries_used_up: int | None = None
     unknown_entries: tuple[Any, ...] | None = None
     shared_entries: tuple[Any, ...] | None = None
