@@ -178,6 +178,17 @@ def test_beams_that_repeat_are_counted_and_take_no_place():
     assert "3 of several items; 1 repeated; 1 with nothing left" in str(result)
 
 
+def test_nested_dicts_of_many_users_are_read_like_lists():
+    table = {"x": ["a", "b"], "y": "c", "z": "d"}
+    lists = {f"u{n}": {"x": 3.0, "y": float(n % 4), "q": 1.5} for n in range(40)}
+    truth = {f"u{n}": {"abcd"[n % 4]: 1} for n in range(40)}
+    asked = {"items_of": table, "conventions": {"ties": "expected"}, "metrics": ["hit@1", "ndcg@3"]}
+    pairs = {user: [*scores.items()] for user, scores in lists.items()}
+    assert dict(recsys.evaluate(lists, truth, **asked)) == dict(recsys.evaluate(pairs, truth, **asked))
+    chunks = recsys.evaluate(lists, truth, ["hit@1"], items_of={"x": "a", "y": "c", "z": "d"})
+    assert chunks["hit@1"] == 0.25
+
+
 def test_users_in_batches_give_the_same():
     table = {"x": ["a", "b"], "y": ["c"], "z": ["d", "e", "f"]}
     lists = {n: [["x", "q"], ["y", "z"], ["q"], ["z", "x", "y"]][n % 4] for n in range(12)}

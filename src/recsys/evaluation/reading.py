@@ -229,15 +229,7 @@ class CommonInputs:
         """Return the items that the entries of ready lists stand for."""
         from recsys.ranks.listed_items import as_items
 
-        lists = as_items(
-            entries,
-            self.items_of,
-            truth,
-            seen=how.seen,
-            eligible=how.eligible,
-            exclude=self.context.never,
-            is_batch=is_batch,
-        )
+        lists = as_items(entries, self.items_of, truth, how, self.context.never, is_batch=is_batch)
         return self._among(ListRanking(lists))
 
     def _of_entries(self, entries: Lists, truth: Interactions) -> EvaluationRun | None:

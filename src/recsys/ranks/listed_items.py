@@ -13,20 +13,14 @@ from recsys.inputs.ids import encode, object_array
 from recsys.inputs.items_of import ItemsOf, Meaning
 from recsys.inputs.rows import Rows, to_interactions
 from recsys.ranks.ranked_truth import in_history
+from recsys.ranks.rankings import RankingOptions
 from recsys.records.arrays import Array, Bool, Ids, Int, Interactions, Lists, is_repeat, positions, runs
 
 _NAMED = 20  # entries that the facts list
 
 
 def as_items(
-    lists: Lists,
-    table: Any,
-    truth: Interactions,
-    *,
-    seen: Interactions | None = None,
-    eligible: Interactions | None = None,
-    exclude: Ids | None = None,
-    is_batch: bool = False,
+    lists: Lists, table: Any, truth: Interactions, how: RankingOptions, never: Ids | None, *, is_batch: bool
 ) -> Lists:
     """Return the items that the entries of lists stand for; those of one entry have one score.
 
@@ -57,19 +51,10 @@ def as_items(
     unknown = np.flatnonzero((n_listed > 0) & (found.sizes == 0))
     items, found = _with_unknown(found, lists.items, truth.items, unknown)
     facts = replace(lists.facts, **_facts(lists, n_listed, several, unknown))
-    chosen = seen is not None or eligible is not None or exclude is not None
+    chosen = any(rule is not None for rule in (how.seen, how.eligible, never))
     if not several.any() and not chosen:
         first = np.append(found.codes, np.int32(0))[found.indptr[:-1]]
-        return Lists(
-            lists.cases,
-            items,
-            lists.indptr,
-            first[lists.codes],
-            lists.scores,
-            lists.clusters,
-            facts,
-            lists.ranks,
-        )
+        return replace(lists, items=items, codes=first[lists.codes], facts=facts)
     if lists.ranks is not None:
         raise InputError(
             "the lists leave ranks out, and an entry of several items has no single place.",
@@ -83,9 +68,9 @@ def as_items(
     starts = np.concatenate([[0], np.cumsum(sizes)])[lists.indptr]
     # Without scores the place in the list is one: numbers that fall along all lists.
     score = (-np.arange(len(lists.codes), dtype=np.float64) if lists.scores is None else lists.scores)[entry]
-    expanded = Lists(lists.cases, items, starts, item, score, lists.clusters, facts)
+    expanded = replace(lists, items=items, indptr=starts, codes=item, scores=score, facts=facts)
     keep = np.isin(item, found.codes[found.indptr[unknown]])
-    keep |= _may_be_listed(expanded, seen, eligible, exclude)
+    keep |= _may_be_listed(expanded, how, never)
     left = _not_above(expanded, several[lists.codes][entry], np.flatnonzero(keep))
     n_left = len(np.unique(entry[left]))
     case = np.repeat(np.arange(len(lists.cases), dtype=np.int64), lists.sizes)
@@ -170,18 +155,16 @@ def _unused_ids(values: Array, used: Array, kind: str, why: str) -> Array:
     return object_array(ids) if kind == "str" else np.array(ids, dtype=np.int64)
 
 
-def _may_be_listed(
-    lists: Lists, seen: Interactions | None, eligible: Interactions | None, exclude: Ids | None
-) -> Bool:
+def _may_be_listed(lists: Lists, how: RankingOptions, never: Ids | None) -> Bool:
     """Return which entries their users may be shown."""
     may = np.ones(len(lists.codes), dtype=bool)
-    if seen is not None:
-        may &= ~in_history(lists, seen)
-    if eligible is not None:
-        may &= in_history(lists, eligible)
-    if exclude is not None:
-        exclude.same_kind(lists.items, what="item")
-        may &= (exclude.code_of(lists.items.values) < 0)[lists.codes]
+    if how.seen is not None:
+        may &= ~in_history(lists, how.seen)
+    if how.eligible is not None:
+        may &= in_history(lists, how.eligible)
+    if never is not None:
+        never.same_kind(lists.items, what="item")
+        may &= (never.code_of(lists.items.values) < 0)[lists.codes]
     return may
 
 
