@@ -52,7 +52,13 @@ class ItemsOf:
 
     def look_up(self, entries: Ids) -> Meaning:
         """Return the items of entries of lists; those that are not in the table have none."""
-        row = self.entries.code_of(entries.values)
+        if entries.is_range and self.entries.kind == "int":  # faster than looking up each of the range
+            own = self.entries.values
+            inside = np.flatnonzero((own >= 0) & (own < len(entries)))
+            row = np.full(len(entries), -1)
+            row[own[inside]] = inside
+        else:
+            row = self.entries.code_of(entries.values)
         known, all_sizes = row >= 0, np.append(self.meaning.sizes, 0)
         starts, sizes = self.meaning.indptr[row * known], all_sizes[row]
         indptr = np.concatenate([[0], np.cumsum(sizes)])

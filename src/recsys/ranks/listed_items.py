@@ -33,10 +33,11 @@ def as_items(
             leave places out meet entries of several items.
     """
     found: Meaning = table.look_up(lists.items)
+    n_items = found.sizes
     n_listed = np.ones(len(lists.items), dtype=np.int64)
-    if (found.sizes != 1).any():
+    if (n_items != 1).any():
         n_listed = np.bincount(lists.codes, minlength=len(lists.items))
-    if not is_batch and not (found.sizes * n_listed).any():
+    if not is_batch and not (n_items * n_listed).any():
         _refuse_unknown(lists, table)
     found.items.same_kind(truth.items, what="item")
     if not is_batch and len(truth.items) and (found.items.code_of(truth.items.values) < 0).all():
@@ -47,8 +48,8 @@ def as_items(
             column="item",
             hint="Both must have the same item ids; a mapping goes from the entry to its items.",
         )
-    several = (n_listed > 0) & (found.sizes > 1)
-    unknown = np.flatnonzero((n_listed > 0) & (found.sizes == 0))
+    several = (n_listed > 0) & (n_items > 1)
+    unknown = np.flatnonzero((n_listed > 0) & (n_items == 0))
     items, found = _with_unknown(found, lists.items, truth.items, unknown)
     facts = replace(lists.facts, **_facts(lists, n_listed, several, unknown))
     chosen = any(rule is not None for rule in (how.seen, how.eligible, never))
