@@ -19,7 +19,7 @@ from recsys.evaluation.evaluate_keywords import (
 from recsys.evaluation.options import EvaluationOptions
 from recsys.evaluation.reading import CommonInputs, exclude_items
 from recsys.evaluation.results import Evaluation
-from recsys.inputs.opening import open_history
+from recsys.inputs.containers import open_history
 from recsys.metrics.registry import Metrics
 from recsys.ranks.rankings import RankingOptions
 from recsys.records.arrays import Lists

@@ -13,7 +13,7 @@ from recsys.display.number_words import plural
 from recsys.errors import InputError, TieWarning, TunedOnItselfWarning, came_as, hush, verb, warn
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.files.digests import digest
-from recsys.inputs.opening import columns_for, open_interactions
+from recsys.inputs.containers import columns_for, open_interactions
 from recsys.metrics.registry import Request
 from recsys.ranks import fusion
 from recsys.records.arrays import Lists

@@ -10,15 +10,15 @@ import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.errors import RecsysError
-from recsys.evaluation.asked import Asked
 from recsys.evaluation.result_facts import ResultFacts
-from recsys.metrics.ranges import Range
 from recsys.records.arrays import Array, cached_property
 
 if TYPE_CHECKING:
+    from recsys.evaluation.asked import Asked
     from recsys.evaluation.bounds import Bounds
     from recsys.evaluation.files.row_folders import RowFolder
     from recsys.evaluation.results import Evaluation
+    from recsys.metrics.ranges import Range
     from recsys.records.facts import Caution
 
 

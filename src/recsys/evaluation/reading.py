@@ -12,14 +12,14 @@ import numpy as np
 from recsys.errors import CutoffError, InputError, Phrase, UnknownNameError
 from recsys.evaluation.options import EvaluationOptions, check_flag, check_ids, check_n_items
 from recsys.evaluation.run import EvaluationRun
+from recsys.inputs.containers import check_id_kind, columns_for, open_history, open_interactions, open_lists
 from recsys.inputs.ids import ID_KINDS, encode, ids_to_array
 from recsys.inputs.nested_dicts import read_dicts
-from recsys.inputs.opening import check_id_kind, columns_for, open_history, open_interactions, open_lists
 from recsys.metrics.attributes import read_context, read_reference
 from recsys.metrics.registry import Metrics, Request, largest_k, max_place_read, parse_all
 from recsys.ranks.open_ranking import open_ranking, ranks_catalogue
 from recsys.ranks.rankings import LISTS, ListRanking, Ranking, RankingOptions
-from recsys.records.arrays import Array, Context, Ids, Interactions, Lists, cached_property
+from recsys.records.arrays import Array, Context, Ids, Interactions, Lists, cached_property, changed
 
 
 class CommonInputs:
@@ -69,7 +69,9 @@ class CommonInputs:
     def reference_model(self) -> Any:
         """The model that makes the reference lists, None if they are ready; its rows have the same ids."""
         reference = self.options.reference
-        return open_ranking(reference, ids=self.options.ids) if ranks_catalogue(reference) else None
+        if reference is None or not ranks_catalogue(reference):
+            return None
+        return open_ranking(reference, ids=self.options.ids)
 
     @cached_property
     def reference(self) -> Lists | None:
@@ -184,7 +186,7 @@ class CommonInputs:
             from recsys.evaluation.cautions import are_pairs
 
             pairs = [name for name in pairs if are_pairs(histories[name], known.cases.values)]
-        context = replace(context, reference=self.reference, eligible=ranking_options.eligible)
+        context = changed(context, reference=self.reference, eligible=ranking_options.eligible)
         of_entries: EvaluationRun | None = None
         if self.items_of is not None:
             entries = ranking.lists

@@ -31,8 +31,6 @@ from recsys.errors import (
 )
 from recsys.evaluation.engine import is_aggregated, merge, summarise
 from recsys.evaluation.exposure import catalogue_value, exposure_by_group, exposure_key
-from recsys.evaluation.origin import Origin, StoredOrigin
-from recsys.evaluation.result_facts import ResultFacts
 from recsys.metrics import lookup
 from recsys.metrics.ranges import Range, union_ranges
 from recsys.metrics.registry import METRICS, Request
@@ -54,6 +52,8 @@ if TYPE_CHECKING:
     from recsys.evaluation.bounds import Bounds
     from recsys.evaluation.files.result_files import MissingRows
     from recsys.evaluation.groups import Gap
+    from recsys.evaluation.origin import Origin, StoredOrigin
+    from recsys.evaluation.result_facts import ResultFacts
     from recsys.evaluation.uncertainty import GroupIntervals, Intervals
     from recsys.records.facts import Caution
     from recsys.report.methods import Methods, MethodsFacts
@@ -67,6 +67,13 @@ if TYPE_CHECKING:
 Missing = Literal["group", "drop", "error"]
 _QUICK_VALUES = 10_000_000  # of so many values the intervals are computed within a quarter of a second
 _OVERALL = object()  # the row of all groups together, which no label equals
+
+
+def stored_origin(**known: Any) -> StoredOrigin:
+    """Return the origin of a result whose lists are gone; what it is made of is imported for it."""
+    from recsys.evaluation.origin import StoredOrigin
+
+    return StoredOrigin(**known)
 
 
 class Reported(Tabled):
@@ -138,7 +145,7 @@ class Evaluation(Reported, Mapping[str, float]):
         self.partial = partial
         self.requests = list(requests)
         self.conventions = conventions
-        self.origin = origin or StoredOrigin()
+        self.origin = origin or stored_origin()
         self.run = dict(run or {})
         self._by = {GroupKey.of(key): mask for key, mask in (by or {}).items()}
         self.missing_rows: MissingRows | None = None
@@ -465,7 +472,7 @@ class Evaluation(Reported, Mapping[str, float]):
     def of_group(self, group: GroupKey) -> Evaluation:
         """Return the result of one group alone."""
         return Evaluation(
-            self.partial_of(group), self.requests, self.conventions, origin=StoredOrigin(ranges=self.ranges)
+            self.partial_of(group), self.requests, self.conventions, origin=stored_origin(ranges=self.ranges)
         )
 
     def partial_of(self, group: GroupKey) -> Partial:
@@ -558,8 +565,8 @@ class Evaluation(Reported, Mapping[str, float]):
         if merged.per_case is not None and len(known) == len(parts):
             ids = np.concatenate([part.per_case.ids for part in parts])
             keys = np.concatenate(known)[np.argsort(ids, kind="stable")]
-        origin = StoredOrigin(
-            facts=reduce(ResultFacts.joined, (part.facts for part in parts)),
+        origin = stored_origin(
+            facts=reduce(type(self.facts).joined, (part.facts for part in parts)),
             cautions=unique_cautions(part.cautions for part in parts),
             keys=keys,
             asked=join_asked([part.asked for part in parts]),
@@ -780,6 +787,8 @@ class Evaluation(Reported, Mapping[str, float]):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for another process: everything except the access to the lists."""
+        from recsys.evaluation.origin import StoredOrigin
+
         return {**self.__dict__, "origin": StoredOrigin.of(self.origin)}
 
     @cached_property

@@ -16,7 +16,6 @@ import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.errors import Fix, InputError, Phrase
-from recsys.evaluation.asked import Asked, case_keys
 from recsys.evaluation.engine import as_decided, measure, summarise, warn_of_ties
 from recsys.evaluation.options import (
     cluster_by_case,
@@ -25,7 +24,6 @@ from recsys.evaluation.options import (
     weight_by_case,
     weight_by_item,
 )
-from recsys.evaluation.result_facts import IdKinds, ResultFacts, StopFacts
 from recsys.evaluation.results import Evaluation
 from recsys.inputs.rows import refuse_negative_grades
 from recsys.metrics.ranges import DataLimits, Range, metric_range
@@ -40,12 +38,15 @@ from recsys.records.arrays import (
     Lists,
     Partial,
     cached_property,
+    changed,
     restrict_to_cases,
 )
 from recsys.records.read_facts import NOTHING_READ
 
 if TYPE_CHECKING:
+    from recsys.evaluation.asked import Asked
     from recsys.evaluation.bounds import Bounds
+    from recsys.evaluation.result_facts import ResultFacts, StopFacts
     from recsys.evaluation.stopping import SteppedEvaluation, StopWhen
     from recsys.ranks.sources import UsersByItems
     from recsys.records.facts import Caution
@@ -151,11 +152,14 @@ class EvaluationRun:
         `places_only`: nothing else of the ranking is read.
         """
         ranking, truth = self.ranking, self.truth
-        how = replace(
+        how = changed(
             self.ranking_options,
             shared=self.shared,
             rank_gaps=conventions.rank_gaps,
-            places_only=places_only and all(x is None for x in (self.by, self.item_weights, self.clusters)),
+            places_only=places_only
+            and self.by is None
+            and self.item_weights is None
+            and self.clusters is None,
             own_clusters=self.clusters is None,
         )
         if any(request.conventions(conventions).judged_only == "yes" for request in self.requests):
@@ -171,7 +175,7 @@ class EvaluationRun:
         weights = None if self.case_weights is None else weight_by_case(judged.cases, self.case_weights)
         if self.shared:
             refuse_no_weight(weights)
-        context = replace(
+        context = changed(
             self.context,
             catalogue=ranking.catalogue,
             n_items=ranking.n_items,
@@ -239,6 +243,8 @@ class RunOrigin:
     @cached_property
     def facts(self) -> ResultFacts:
         """What was noticed while lists and truth were read and ranked."""
+        from recsys.evaluation.result_facts import IdKinds, ResultFacts
+
         run, how = self.run, self.run.ranking_options
         lists, of_ranking = run.ranking.lists, run.ranking.facts(how, run.context)
         kinds = next(filter(None, (data.id_kinds for data in (run.truth, lists))), None)
@@ -289,6 +295,8 @@ class RunOrigin:
     @cached_property
     def truth_keys(self) -> Array:
         """One number per case of the result that tells its relevant items and grades from others."""
+        from recsys.evaluation.asked import case_keys
+
         truth = self.run.truth
         of_case = np.append(case_keys(truth, graded=True), np.uint64(0))  # 0 for cases without truth
         return of_case[truth.cases.code_of(self.partial.rows.ids)]
@@ -296,6 +304,8 @@ class RunOrigin:
     @cached_property
     def asked(self) -> Asked:
         """What decided what was ranked and how it was judged."""
+        from recsys.evaluation.asked import Asked
+
         return Asked.of(self.run, self.partial)
 
     @cached_property

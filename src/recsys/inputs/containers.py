@@ -1,4 +1,7 @@
-"""Anything in memory to Lists and Interactions: dicts, lists, 2-D arrays and scipy matrices become Rows here.
+"""Lists and Interactions from whatever holds them: a path, a table or a container.
+
+Dicts, lists, 2-D arrays and scipy matrices become Rows here. Files are read with the ids that were asked for;
+of data in memory they stay as they are.
 
 Tables become Rows in `frames`. The key of a dict is the case; a sequence or a matrix numbers its cases 0, 1,
 2, … The first entry that is not empty decides how all are read; an entry of another kind is an error that
@@ -11,13 +14,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from operator import itemgetter
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from recsys.errors import InputError, came_as
-from recsys.inputs.documents import pairs_of_documents
+from recsys.errors import IdTypeError, InputError, Phrase, came_as
 from recsys.inputs.ids import (
+    IdKind,
     encode,
     ids_from_sequence,
     object_array,
@@ -29,12 +33,94 @@ from recsys.inputs.rows import Rows, no_rows, refuse_negative_grades, to_interac
 from recsys.records.arrays import Array, Codes, Ids, Interactions, Lists
 from recsys.records.read_facts import NOTHING_READ, ReadFacts
 
+_Data = TypeVar("_Data", Lists, Interactions)
+_PAIRS_ONLY = ("seen", "eligible")  # only (user, item) pairs are read of these, which is much faster
 _EXPECTED = (
     "a dict {user: [items]}, a list of lists, a 2-D array, a pandas/polars/Arrow table with user and item "
     "columns, or a scipy sparse matrix"
 )
 _SEQUENCES = (list, tuple, np.ndarray, range)
 _CONTAINERS = (dict, list, tuple, set, frozenset, np.ndarray, str)
+
+
+def open_lists(
+    data: Any,
+    table: str = "lists",
+    columns: Mapping[str, Any] | None = None,
+    *,
+    ids: IdKind | None = None,
+    allow_empty: bool = False,
+) -> Lists:
+    """Return ready lists; `table` is the name in errors and in `columns`."""
+    if isinstance(data, str | Path):
+        from recsys.inputs.files import read_file
+
+        return read_file(data, "lists", columns=columns_for(table, columns), ids=ids or "str")
+    if hasattr(data, "detach") or (isinstance(data, np.ndarray) and data.dtype.kind == "f"):
+        values = as_array(data)
+        if values.dtype.kind == "f" and (np.isfinite(values) & (values != np.floor(values))).any():
+            raise InputError(
+                f"lists came as {type(data).__name__} of shape {values.shape} that holds fractions; "
+                "items are whole numbers or text.",
+                table="lists",
+                hint="Did you mean recsys.Scores(matrix)? It ranks all items by their scores.",
+            )
+    lists = read_lists(data, columns=columns_for(table, columns), table=table, allow_empty=allow_empty)
+    return check_id_kind(lists, table, ids)
+
+
+def open_interactions(
+    data: Any,
+    table: str,
+    columns: Mapping[str, Any] | None = None,
+    *,
+    ids: IdKind | None = None,
+    allow_empty: bool = False,
+) -> Interactions:
+    """Return the items each user had; `table` is the name in errors and in `columns`."""
+    if isinstance(data, str | Path):
+        from recsys.inputs.files import read_file
+
+        data = read_file(data, "truth", columns=columns_for(table, columns), ids=ids or "str")
+    interactions = read_interactions(
+        data,
+        table=table,
+        columns=columns_for(table, columns),
+        pairs_only=table in _PAIRS_ONLY,
+        allow_empty=allow_empty,
+        negatives=table == "truth",
+    )
+    return check_id_kind(interactions, table, ids)
+
+
+def open_history(
+    data: Any, table: str, columns: Mapping[str, Any] | None = None, ids: IdKind | None = None
+) -> Interactions | None:
+    """Read a history, or return None without one; `seen={}` is a history in which no user had anything."""
+    is_empty = table == "seen" and isinstance(data, Mapping) and not data
+    return None if data is None else open_interactions(data, table, columns, ids=ids, allow_empty=is_empty)
+
+
+def columns_for(table: str, columns: Any) -> Any:
+    """Return the column names of one table, if each table has its own."""
+    per_table = isinstance(columns, Mapping) and any(isinstance(v, Mapping) for v in columns.values())
+    return columns.get(table) if per_table else columns
+
+
+def check_id_kind(data: _Data, table: str, ids: IdKind | None) -> _Data:
+    """Raise an error if data in memory has ids of another type than asked for: only files are converted."""
+    if ids in (None, "auto"):
+        return data
+    for what, own in (("user", data.cases), ("item", data.items)):
+        if len(own) and own.kind != ids:
+            raise IdTypeError(
+                Phrase("{ids=} is for files, and the ", ids=ids)
+                + f"{what} ids of data in memory are {own.kind}.",
+                table=table,
+                column=what,
+                hint=Phrase("Convert them, for example with .astype({}), or leave out {ids=}.", ids),
+            )
+    return data
 
 
 def read_lists(
@@ -113,7 +199,11 @@ def rows_of_container(data: Any, *, ordered: bool, table: str) -> Rows:
     if len(entries) == 0:
         raise InputError(f"{table} is empty.", table=table, hint=f"Expected {_EXPECTED}.")
     names = ids.values[codes]
-    entries = pairs_of_documents(entries, names, ordered=ordered, table=table)
+    first = next((one for entry in entries if isinstance(entry, list | tuple) for one in entry), None)
+    if not isinstance(first, str | int | tuple | None):
+        from recsys.inputs.documents import pairs_of_documents
+
+        entries = pairs_of_documents(entries, names, first, ordered=ordered, table=table)
     flat, sizes, values_column = _flatten(entries, names, ordered=ordered, table=table)
     items, item = encode(
         ids_from_sequence(flat, table=table, column="item"), table=table, column="item", as_range=True

@@ -13,7 +13,9 @@ _IDS = ("node_id", "doc_id", "id", "_id", "id_", "document_id")
 _NUMBERS = {True: ("score", "similarity"), False: ("grade", "relevance", "score")}
 
 
-def pairs_of_documents(entries: list[Any], user_names: Array, *, ordered: bool, table: str) -> list[Any]:
+def pairs_of_documents(
+    entries: list[Any], user_names: Array, first: Any, *, ordered: bool, table: str
+) -> list[Any]:
     """Return entries as they are, or where the first holds documents all of them as ids or pairs.
 
     The number is a score of lists (`ordered`) or a grade of truth; the ids are those of the first document.
@@ -21,9 +23,8 @@ def pairs_of_documents(entries: list[Any], user_names: Array, *, ordered: bool, 
     Raises:
         InputError: a document has no id or, where others have one, no number.
     """
-    first = next((one for entry in entries if isinstance(entry, list | tuple) for one in entry), None)
     name = next((name for name in _IDS if _value(first, name) is not None), None)
-    if first is None or name is None or isinstance(first, str | bytes | numbers.Number | type):
+    if name is None or isinstance(first, str | bytes | numbers.Number | type):
         return entries
     number = next((n for n in _NUMBERS[ordered] if _value(first, n) is not None), None)
     found = []

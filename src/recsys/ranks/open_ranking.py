@@ -8,15 +8,15 @@ from typing import Any, Literal
 
 import numpy as np
 
+from recsys.inputs.containers import open_lists
 from recsys.inputs.ids import IdKind
-from recsys.inputs.opening import open_lists
 from recsys.ranks.rankings import ListRanking, Ranking
-from recsys.ranks.sources import UsersByItems, is_model_path
+from recsys.records.arrays import Lists
 
 RankingKind = Literal["ranking", "model file", "file", "table", "recommender", "model"]
 MODELS: tuple[RankingKind, ...] = ("model", "model file")  # these rank the whole catalogue, as sources do
 _MODEL_ATTRIBUTES = ("user_factors", "get_user_representations", "predict", "state_dict")
-_CONTAINERS = (np.ndarray, dict, list, tuple)
+_CONTAINERS = (Lists, np.ndarray, dict, list, tuple)
 
 
 def ranking_kind(data: Any) -> RankingKind:
@@ -25,11 +25,15 @@ def ranking_kind(data: Any) -> RankingKind:
     A table or container is one whatever its columns are called. A recommender can only be asked for lists;
     a model has factors, or scores pairs of a user and an item.
     """
+    if isinstance(data, _CONTAINERS):
+        return "table"
+    from recsys.ranks.sources import UsersByItems, is_model_path
+
     if isinstance(data, ListRanking | UsersByItems):
         return "ranking"
     if isinstance(data, str | Path):
         return "model file" if is_model_path(data) else "file"
-    if isinstance(data, _CONTAINERS) or hasattr(data, "__dataframe__") or hasattr(data, "__arrow_c_stream__"):
+    if hasattr(data, "__dataframe__") or hasattr(data, "__arrow_c_stream__"):
         return "table"
     if callable(getattr(data, "recommend", None)) and not hasattr(data, "user_factors"):
         return "recommender"
@@ -42,7 +46,8 @@ def _scores_pairs(data: Any) -> bool:
 
 def ranks_catalogue(data: Any) -> bool:
     """Return whether it ranks a whole catalogue, with rows of its own for users and items."""
-    return isinstance(data, UsersByItems) or ranking_kind(data) in MODELS
+    kind = ranking_kind(data)
+    return kind in MODELS or (kind == "ranking" and not isinstance(data, ListRanking))
 
 
 def open_ranking(

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 from recsys.errors import InputError
 from recsys.kernels import BACKENDS
 from recsys.ranks.ranked_truth import RankedTruth, match_truth
-from recsys.records.arrays import Array, Context, Ids, Interactions, Lists, restrict_to_cases
+from recsys.records.arrays import Array, Context, Ids, Interactions, Lists, changed, restrict_to_cases
 
 LISTS, ALL, ELIGIBLE, SAMPLED = "ready lists", "all items", "eligible items", "sampled items"
 SCORED = "items with a score"  # the scores themselves rule some out
@@ -167,7 +167,7 @@ class ListRanking:
     def among(
         self, catalogue: Ids | None, n_items: int | None, *, complete: bool, source: str
     ) -> ListRanking:
-        return replace(self, catalogue=catalogue, n_items=n_items, complete=complete, source=source)
+        return changed(self, catalogue=catalogue, n_items=n_items, complete=complete, source=source)
 
     def chosen_from(self, options: RankingOptions) -> str:
         del options

@@ -9,9 +9,9 @@ from typing import Any
 
 from recsys.errors import ColumnError, IdTypeError, InputError
 from recsys.evaluation.in_pieces.pieces import refuse_no_order
+from recsys.inputs.containers import columns_for
 from recsys.inputs.files.formats import ROLES
 from recsys.inputs.frames import find_columns
-from recsys.inputs.opening import columns_for
 
 MOST_ROWS = 5_000_000
 """The most rows of a DataFrame that is sent to all workers whole: train, items, users, popularity, …"""

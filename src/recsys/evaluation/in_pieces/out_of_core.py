@@ -44,13 +44,13 @@ from recsys.evaluation.reading import CommonInputs
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.run import EvaluationRun, RunOrigin, highest_of, with_highest_grade
 from recsys.inputs.byte_sizes import format_memory
+from recsys.inputs.containers import columns_for
 from recsys.inputs.files.atomic_folder import remove_folder
 from recsys.inputs.files.atomic_write import write_errors_of
 from recsys.inputs.files.formats import FORMATS, ReadOptions, open_file
 from recsys.inputs.files.reader import detect_format
 from recsys.inputs.frames import find_columns, table_without_rows
 from recsys.inputs.ids import convert_ids, encode_strings
-from recsys.inputs.opening import columns_for
 from recsys.metrics.registry import Metrics, Request, parse_all
 from recsys.ranks.open_ranking import ranking_kind, ranks_catalogue
 from recsys.ranks.sources import UsersByItems
