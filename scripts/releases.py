@@ -49,6 +49,7 @@ NAMED = ("numpy", "scipy", "pandas", "narwhals", "polars", "pyarrow")  # whose v
 DATA = {
     "recsys/py.typed",
     "recsys/benching/protocol/schema.json",
+    "recsys/comparison/transcriptions.toml",
     "recsys/report/references.txt",
     *(f"recsys/report/{page}.{kind}" for page in ("page", "board") for kind in ("html", "css", "js")),
     "recsys/report/frame.html",
