@@ -62,6 +62,7 @@ from recsys.evaluation.options import EvaluationOptions
 from recsys.evaluation.reading import CommonInputs
 from recsys.evaluation.run import EvaluationRun
 from recsys.metrics.registry import METRICS, Request
+from recsys.records.json_values import json_value
 
 _TOLERANCE = 1e-6
 _DOUBLE = 1e-12
@@ -194,36 +195,18 @@ class Identification(Tabled):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as values that JSON can hold."""
-        found: dict[str, Any] = {
-            "metric": self.metric,
-            "probes": VERSION,
-            "answered": self.answered,
-            "unanswered": dict(self.unanswered),
-            "precision": self.precision,
-            "largest_difference": None if self.contradiction else self.largest_difference,
-            "fixed": dict(self.fixed),
-            "open": {name: {"values": list(one.values), "why": one.why} for name, one in self.open.items()},
-            "presets": [list(names) for names in self.presets],
-            "deviations": list(self.deviations),
-            "otherwise": [list(names) for names in self.otherwise],
-            "nearest": {name: list(others) for name, others in self.nearest.items()},
-            "contradiction": None,
-            "other_metrics": list(self.other_metrics),
-            "example": dict(self.example),
-            "evaluators": list(self.evaluators),
-            "at_most": self.at_most,
+        clash = self.contradiction
+        contradiction = clash and {
+            "probe": {"probe": clash.probe.name, **clash.probe.question},
+            "value": clash.answer,
+            "alone": clash.alone,
+            "nearest": [
+                dict(zip(("hypothesis", "value", "fits"), row, strict=True)) for row in clash.nearest
+            ],
         }
-        if self.contradiction is not None:
-            clash = self.contradiction
-            found["contradiction"] = {
-                "probe": {"probe": clash.probe.name, **clash.probe.question},
-                "value": clash.answer,
-                "alone": clash.alone,
-                "nearest": [
-                    {"hypothesis": words, "value": value, "fits": fits}
-                    for words, value, fits in clash.nearest
-                ],
-            }
+        left = {name: vars(one) for name, one in self.open.items()}
+        own = {**vars(self), "open": left, "contradiction": contradiction}
+        found: dict[str, Any] = json_value({"metric": self.metric, "probes": VERSION, **own})
         return found
 
     def _columns(self) -> dict[str, list[str]]:
@@ -354,7 +337,7 @@ def identify(
     constant = len(known) > 1 and len({n for _, answer in known for n in _numbers(answer)}) == 1
     tolerances = list(_tolerances([answer for _, answer in known], tolerance))
     for within, precision in tolerances:
-        if remaining := _Search(space, known).remaining(within):
+        if remaining := space.remaining(known, within):
             return _describe(space, asked, remaining, precision)
     within = tolerance or _TOLERANCE
     formulas = None if constant else formulas_of(request.metric.name)
@@ -378,7 +361,7 @@ def _other_metrics(request: Request, known: Sequence[tuple[Probe, Answer]], with
         other.name
         for other in METRICS.values()
         if other is not request.metric and not {*other.needs} - {"lists"}
-        if _Search(_space_of(Request(other, None)), known).fitting(within)[0]
+        if _space_of(Request(other, None)).fitting(known, within)[0]
     )
 
 
@@ -466,26 +449,22 @@ class _Space:
 
     def predictions(self, probe: Probe, several: Sequence[Mapping[str, Any]]) -> list[Prediction]:
         """Return what each of these sets of decisions gives for a probe."""
-        self._prepare(probe.text, probe.question, several)
-        parted = [self._parted(values) for values in several]
-        return [self._found[probe.text, _key(in_run), _key(in_request)] for in_run, in_request in parted]
-
-    def predicted(self, probe: Probe, one: Hypothesis) -> Prediction:
-        """Return what one hypothesis gives for a probe."""
-        return self.predictions(probe, [{name: one.values[name] for name in self.shown(probe)}])[0]
-
-    def _prepare(self, text: str, question: Mapping[str, Any], several: Iterable[Mapping[str, Any]]) -> None:
-        """Measure what is not known yet, all that one run can tell at once."""
         names = [*self.choices][::-1]
+        parted = [self._parted(values) for values in several]
         by_run: dict[_Key, dict[_Key, dict[str, Any]]] = {}
-        for in_run, in_request in map(self._parted, several):
-            if (text, _key(in_run), _key(in_request)) not in self._found:
+        for in_run, in_request in parted:
+            if (probe.text, _key(in_run), _key(in_request)) not in self._found:
                 by_run.setdefault(_key(in_run), {})[_key(in_request)] = in_request
         for run_key, requests in by_run.items():
             # Values that are refused together are adjacent, so that halving finds them soon.
             ordered = sorted(requests.values(), key=lambda own: [str(own[n]) for n in names if n in own])
-            for chosen, one in self._measure(text, question, dict(run_key), ordered):
-                self._found[text, run_key, _key(chosen)] = one
+            for chosen, one in self._measure(probe, dict(run_key), ordered):
+                self._found[probe.text, run_key, _key(chosen)] = one
+        return [self._found[probe.text, _key(in_run), _key(in_request)] for in_run, in_request in parted]
+
+    def predicted(self, probe: Probe, values: Mapping[str, Any]) -> Prediction:
+        """Return what one set of decisions gives for a probe."""
+        return self.predictions(probe, [{name: values[name] for name in self.shown(probe)}])[0]
 
     def _parted(self, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return what differs from run to run, and what differs between requests of one run."""
@@ -493,18 +472,14 @@ class _Space:
         return {name: value for name, value in values.items() if name not in in_request}, in_request
 
     def _measure(
-        self,
-        text: str,
-        question: Mapping[str, Any],
-        in_run: Mapping[str, Any],
-        combinations: list[dict[str, Any]],
+        self, probe: Probe, in_run: Mapping[str, Any], combinations: list[dict[str, Any]]
     ) -> Iterator[tuple[dict[str, Any], Prediction]]:
         """Find the places once; measure all requests together, and halves of them where one is refused."""
-        metric, k = self.request.metric, question["k"]
-        at = None if metric.at_k == "never" else k
+        metric = self.request.metric
+        at = None if metric.at_k == "never" else probe.k
         requests = [Request(metric, at, tuple(chosen.items())) for chosen in combinations]
         try:
-            run = replace(self._run_of(text, question), requests=requests)
+            run = replace(self._run_of(probe), requests=requests)
             rules = run.effective(Conventions().but(**in_run))
             judged, context = run.rank_truth(rules)
         except RecsysError as error:
@@ -529,18 +504,56 @@ class _Space:
                 rows = {user: float(v) for user, v in zip(users, column, strict=False) if not math.isnan(v)}
                 yield chosen, Prediction(means[str(request)], rows)
 
-    def _run_of(self, text: str, question: Mapping[str, Any]) -> EvaluationRun:
-        if text not in self._runs:
-            items = {str(i) for rows in question["run"].values() for i, _ in rows}
-            items |= {str(i) for grades in question["truth"].values() for i in grades}
+    def _run_of(self, probe: Probe) -> EvaluationRun:
+        if probe.text not in self._runs:
+            items = {str(i) for rows in probe.run.values() for i, _ in rows}
+            items |= {str(i) for grades in probe.truth.values() for i in grades}
             kind: Callable[[Any], Any] = int if all(item.isdecimal() for item in items) else str
-            lists = {u: [(kind(i), float(s)) for i, s in rows] for u, rows in question["run"].items()}
-            truth = {u: {kind(i): g for i, g in grades.items()} for u, grades in question["truth"].items()}
-            metric, k = self.request.metric, question["k"]
-            asked = self.request if metric.at_k == "never" else replace(self.request, k=k)
+            lists = {u: [(kind(i), float(s)) for i, s in rows] for u, rows in probe.run.items()}
+            truth = {u: {kind(i): g for i, g in grades.items()} for u, grades in probe.truth.items()}
+            metric = self.request.metric
+            asked = self.request if metric.at_k == "never" else replace(self.request, k=probe.k)
             options = EvaluationOptions(full_ranking="candidates" in metric.needs)
-            self._runs[text] = CommonInputs([asked], options).run_of(lists, truth)
-        return self._runs[text]
+            self._runs[probe.text] = CommonInputs([asked], options).run_of(lists, truth)
+        return self._runs[probe.text]
+
+    def remaining(self, known: Sequence[tuple[Probe, Answer]], within: float) -> list[Hypothesis]:
+        """Return what fits every answer, with no deviation, and how far it is off."""
+        return [
+            Hypothesis(values, difference=max(_difference(a, self.predicted(p, values)) for p, a in known))
+            for values in self.fitting(known, within)[0]
+        ]
+
+    def fitting(
+        self, known: Sequence[tuple[Probe, Answer]], within: float
+    ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], int]:
+        """Return what fits all probes.
+
+        Otherwise return what fitted before the first probe that nothing fits, and its number.
+        """
+        survivors: list[dict[str, Any]] = [{}]
+        for number, (probe, answer) in enumerate(known):
+            after = self.fit(probe, answer, within, survivors)
+            if not after:
+                return [], survivors, number
+            survivors = after
+        return survivors, survivors, len(known)
+
+    def fit(
+        self, probe: Probe, answer: Answer, within: float, before: Sequence[Mapping[str, Any]]
+    ) -> list[dict[str, Any]]:
+        """Return those of `before`, with values for what this probe shows, that give its answer."""
+        shown = self.shown(probe)
+        candidates = []
+        for values in before:
+            new = [name for name in shown if name not in values]
+            every = product(*(self.choices[name] for name in new))
+            candidates += [{**values, **dict(zip(new, chosen, strict=True))} for chosen in every]
+        keys = [_key({name: full[name] for name in shown}) for full in candidates]
+        visible = list(dict.fromkeys(keys))
+        predicted = self.predictions(probe, [dict(key) for key in visible])
+        fits = {key for key, p in zip(visible, predicted, strict=True) if _difference(answer, p) <= within}
+        return [full for full, key in zip(candidates, keys, strict=True) if key in fits]
 
     def of_preset(self, conventions: Conventions) -> dict[str, Any]:
         """Return the decisions of a preset on this metric."""
@@ -561,55 +574,6 @@ def _difference(answer: Answer, prediction: Prediction) -> float:
     if answer.keys() != prediction.users.keys():
         return math.inf
     return max((abs(answer[u] - v) / max(1.0, abs(v)) for u, v in prediction.users.items()), default=0.0)
-
-
-class _Search:
-    """The decisions that fit every answer, with no deviation."""
-
-    def __init__(self, space: _Space, known: Sequence[tuple[Probe, Answer]]) -> None:
-        self.space = space
-        self.known = known
-
-    def remaining(self, within: float) -> list[Hypothesis]:
-        return [
-            Hypothesis(
-                values,
-                difference=max(
-                    _difference(answer, self.space.predicted(probe, Hypothesis(values)))
-                    for probe, answer in self.known
-                ),
-            )
-            for values in self.fitting(within)[0]
-        ]
-
-    def fitting(self, within: float) -> tuple[list[dict[str, Any]], list[dict[str, Any]], int]:
-        """Return what fits all probes.
-
-        Otherwise return what fitted before the first probe that nothing fits, and its number.
-        """
-        survivors: list[dict[str, Any]] = [{}]
-        for number, (probe, answer) in enumerate(self.known):
-            after = self.fit(probe, answer, within, survivors)
-            if not after:
-                return [], survivors, number
-            survivors = after
-        return survivors, survivors, len(self.known)
-
-    def fit(
-        self, probe: Probe, answer: Answer, within: float, before: Sequence[Mapping[str, Any]]
-    ) -> list[dict[str, Any]]:
-        """Return those of `before`, with values for what this probe shows, that give its answer."""
-        shown = self.space.shown(probe)
-        candidates = []
-        for values in before:
-            new = [name for name in shown if name not in values]
-            every = product(*(self.space.choices[name] for name in new))
-            candidates += [{**values, **dict(zip(new, chosen, strict=True))} for chosen in every]
-        keys = [_key({name: full[name] for name in shown}) for full in candidates]
-        visible = list(dict.fromkeys(keys))
-        predicted = self.space.predictions(probe, [dict(key) for key in visible])
-        fits = {key for key, p in zip(visible, predicted, strict=True) if _difference(answer, p) <= within}
-        return [full for full, key in zip(candidates, keys, strict=True) if key in fits]
 
 
 class _User(NamedTuple):
@@ -1025,10 +989,11 @@ def _contradict(
 ) -> Identification:
     """Find where the answers fit nothing that is known."""
     known = _answered(asked)
-    search = _Search(space, known)
-    _, before, number = search.fitting(within)
-    smallest_first = sorted(known, key=lambda one: one[0].size)
-    alone = next((one for one in smallest_first if not search.fit(*one, within, [{}])), None)
+    _, before, number = space.fitting(known, within)
+    # Something fits each of the probes before, so none of them rules out everything alone.
+    later = sorted(known[number:], key=lambda one: one[0].size)
+    tries = before, [{}]
+    alone = next((one for one in later if not any(space.fit(*one, within, own) for own in tries)), None)
     probe, answer = alone or known[number]
     candidates = {str(Conventions()): space.of_preset(Conventions())}
     candidates |= {name: space.of_preset(row.conventions) for name, row in PRESETS.items()}
@@ -1038,7 +1003,7 @@ def _contradict(
         candidates.setdefault(str(Conventions().but(**changed)), decisions)
     rows = []
     for words, decisions in candidates.items():
-        full = Hypothesis({name: decisions.get(name, values[0]) for name, values in space.choices.items()})
+        full = {name: decisions.get(name, values[0]) for name, values in space.choices.items()}
         fits = sum(_difference(given, space.predicted(one, full)) <= within for one, given in known)
         here = space.predicted(probe, full)
         value = here.error or (here.users if isinstance(answer, dict) else here.value)
