@@ -47,59 +47,66 @@ def _decided(decision: str, *values: Any) -> tuple[Habit, ...]:
     return tuple(Habit("", decision, value) for value in values)
 
 
-def _wrong(*several: str) -> tuple[Habit, ...]:
-    return tuple(map(Habit, several))
+def _option(written: str | Habit) -> Habit:
+    """Return an option written as "decision=value", or as the words of a mistake."""
+    if isinstance(written, Habit):
+        return written
+    name, is_decision, value = written.partition("=")
+    return Habit("", name, value) if is_decision else Habit(written)
 
 
+def _options(*several: str | Habit) -> tuple[Habit, ...]:
+    return tuple(map(_option, several))
+
+
+def _table(*rows: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return rows whose first cell is written as an option."""
+    return tuple((_option(first), *rest) for first, *rest in rows)
+
+
+# Values that are tried where a decision or a parameter is a number.
+NUMBERS: dict[str, tuple[Any, ...]] = {
+    "relevant_from": (None, 2.0, 3.0),
+    "max_grade": (None, 2.0, 3.0, 4.0, 5.0),
+    "beta": (0.5, 1.0, 2.0),
+    "p": (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99),
+    "alpha": (0.5,),
+}
 # How a list and a truth are read. The order is that in which the parts are applied.
 READING: dict[str, tuple[Habit, ...]] = {
-    "items": (
-        *_decided("judged_only", "no", "yes"),
+    "items": _options(
+        "judged_only=no",
+        "judged_only=yes",
         Habit("items judged not relevant (grade 0) count as relevant", "judged_only", "no"),
-        Habit(
-            "relevant items that are not listed are put at the end of the list",
-            "judged_only", "no", ("torchmetrics", "evidently"),
-        ),
+        Habit("relevant items that are not listed are put at the end of the list", "judged_only", "no",
+              ("torchmetrics", "evidently")),
         Habit("only the first item of the truth is relevant", "judged_only", "no", (), _RARE),
-        Habit(
-            "relevant items that are not listed are taken out of the truth", "judged_only", "no", (), _RARE
-        ),
+        Habit("relevant items that are not listed are taken out of the truth", "judged_only", "no",
+              excuse=_RARE),
     ),
-    "direction": (Habit(), *_wrong("lists are read from their end: the lowest score comes first")),
+    "direction": _options("", "lists are read from their end: the lowest score comes first"),
     "ties": (
         *_decided("ties", "given", "by_id", "by_id_desc", "expected", "best", "worst"),
-        Habit(
-            "equal scores are in the reverse of the order they were given in",
-            known_of=("torchmetrics",),  # as torch.topk leaves some
-        ),
-        Habit(
-            "equal scores are in an order that follows no rule known here",
-            known_of=("torchmetrics", "recpack", "warprec", "recometrics", "ncf_evaluator"),
-            excuse=_UNLIKELY,
-        ),
+        Habit("equal scores are in the reverse of the order they were given in",
+              known_of=("torchmetrics",)),  # as torch.topk leaves some
+        Habit("equal scores are in an order that follows no rule known here", excuse=_UNLIKELY,
+              known_of=("torchmetrics", "recpack", "warprec", "recometrics", "ncf_evaluator")),
     ),
-    "repeats": (
+    "repeats": _options(
         *_decided("duplicates", "first", "all", "collapse"),
-        Habit(
-            "an item listed twice enters the truth twice as well",
-            known_of=("rectools", "torchmetrics", "evidently"),
-        ),
-        *_wrong(
-            "an item listed twice is kept at its last place only, and the list closes up",
-        ),
-        Habit(
-            "an item that is listed n times counts n times at each of its places", known_of=("microsoft",)
-        ),
+        Habit("an item listed twice enters the truth twice as well",
+              known_of=("rectools", "torchmetrics", "evidently")),
+        "an item listed twice is kept at its last place only, and the list closes up",
+        Habit("an item that is listed n times counts n times at each of its places", known_of=("microsoft",)),
         Habit("repeats are taken out of the first k places, which then close up", excuse=_RARE),
     ),
-    "relevant": _decided("relevant_from", None, 2.0, 3.0),
-    "cut": (
-        Habit(),
+    "relevant": _decided("relevant_from", *NUMBERS["relevant_from"]),
+    "cut": _options(
+        "",
         # Most libraries can be asked without a cut-off.
         Habit("the cut-off k is not used: whole lists are read", known_of=tuple(PRESETS)),
-        *_wrong(
-            "the first k + 1 places are read in place of k", "the first k - 1 places are read in place of k"
-        ),
+        "the first k + 1 places are read in place of k",
+        "the first k - 1 places are read in place of k",
         Habit("items that tie with the one at place k are read, too", excuse=_RARE),
         Habit("a list that ends before k counts as 0", excuse=_RARE),
     ),
@@ -108,28 +115,23 @@ ITEMS, DIRECTION, TIES, REPEATS, RELEVANT, CUT = range(len(READING))
 
 # How users are brought together. The second mean is that of what is divided, before it is divided.
 MEAN: dict[str, tuple[Habit, ...]] = {
-    "no_truth": (
-        *_decided("no_truth", "skip", "zero", "unjudged"),
-        *_wrong("a user without relevant items counts as 1"),
+    "no_truth": _options(
+        *_decided("no_truth", "skip", "zero", "unjudged"), "a user without relevant items counts as 1"
     ),
     "no_list": _decided("no_list", "empty", "skip"),
-    "mean": (
-        Habit(),
-        Habit(),
+    "mean": _options(
+        "",
+        "",
         Habit("the mean is taken over the users with a value above 0 only", known_of=("microsoft",)),
-        *_wrong(
-            "values are added over the users, and not divided by their number",
-            "the median over the users is taken in place of the mean",
-        ),
+        "values are added over the users, and not divided by their number",
+        "the median over the users is taken in place of the mean",
     ),
-    "scale": (
-        Habit(),
-        *_wrong(
-            "values are percentages: 100 times what they should be",
-            "what is reported is 1 minus the value",
-            "the value of each user is rounded to 2 decimals",
-            "the value of each user is rounded to 3 decimals",
-        ),
+    "scale": _options(
+        "",
+        "values are percentages: 100 times what they should be",
+        "what is reported is 1 minus the value",
+        "the value of each user is rounded to 2 decimals",
+        "the value of each user is rounded to 3 decimals",
         Habit("the value of each user is rounded to 4 decimals", known_of=("recmetrics",)),
     ),
 }
@@ -161,7 +163,7 @@ class Ranked:
 
     @cached_property
     def ideal(self) -> np.ndarray:
-        return -np.sort(-self.relevant)
+        return _descending(self.relevant)
 
     @cached_property
     def places(self) -> np.ndarray:
@@ -172,18 +174,6 @@ class Ranked:
     def size(self) -> int:
         """k, or where there is none the length of the list."""
         return self.k if self.k < _UNCUT else len(self.items)
-
-    @property
-    def n_hits(self) -> int:
-        return len(self.places)
-
-    @property
-    def n_shown(self) -> int:
-        return len(self.top)
-
-    @property
-    def n_relevant(self) -> int:
-        return len(self.relevant)
 
 
 def read(
@@ -300,53 +290,65 @@ def _one(_: Ranked) -> float:
 
 
 def _hits(r: Ranked) -> float:
-    return r.n_hits
+    return len(r.places)
 
 
 def _shown(r: Ranked) -> float:
-    return r.n_shown
+    return len(r.top)
+
+
+def _relevant(r: Ranked) -> float:
+    return len(r.relevant)
+
+
+def _size(r: Ranked) -> float:
+    return r.size
+
+
+def _grades(r: Ranked) -> float:
+    return float(np.sum(r.top))
 
 
 def _places(function: Callable[[np.ndarray], np.ndarray]) -> Callable[[Ranked], float]:
-    return lambda r: float(np.sum(function(r.places))) if r.n_hits else 0.0
+    return lambda r: float(np.sum(function(r.places))) if len(r.places) else 0.0
 
 
 def _first(function: Callable[[float], float]) -> Callable[[Ranked], float]:
-    return lambda r: function(float(r.places[0])) if r.n_hits else 0.0
+    return lambda r: function(float(r.places[0])) if len(r.places) else 0.0
 
 
-_GAINS: tuple[tuple[Habit, Callable[[np.ndarray], np.ndarray]], ...] = (
-    (Habit("", "gain", "binary"), lambda g: (g > 0) * 1.0),
-    (Habit("", "gain", "grade"), lambda g: g),
-    (Habit("", "gain", "exp2"), lambda g: 2**g - 1),
-    (Habit("", "gain", "exp2_next"), lambda g: (2 ** (g + 1) - 1) * (g > 0)),
-    (Habit("the gain of a hit is 2^grade"), lambda g: 2**g * (g > 0)),
-    (Habit("the gain of a hit is grade + 1"), lambda g: (g + 1) * (g > 0)),
-    (Habit("the gain of a hit is the square of its grade"), lambda g: g**2),
-    (Habit("the gain of a hit is log2(grade + 1)"), lambda g: np.log2(g + 1)),
-    (Habit("the gain is 2^grade, so that a miss has the gain 1"), lambda g: 2**g),
+_GAINS: tuple[tuple[Habit, Callable[[np.ndarray], np.ndarray]], ...] = _table(
+    ("gain=binary", lambda g: (g > 0) * 1.0),
+    ("gain=grade", lambda g: g),
+    ("gain=exp2", lambda g: 2**g - 1),
+    ("gain=exp2_next", lambda g: (2 ** (g + 1) - 1) * (g > 0)),
+    ("the gain of a hit is 2^grade", lambda g: 2**g * (g > 0)),
+    ("the gain of a hit is grade + 1", lambda g: (g + 1) * (g > 0)),
+    ("the gain of a hit is the square of its grade", lambda g: g**2),
+    ("the gain of a hit is log2(grade + 1)", lambda g: np.log2(g + 1)),
+    ("the gain is 2^grade, so that a miss has the gain 1", lambda g: 2**g),
 )
 _BINARY, _GRADE, _EXP2, _NEXT = range(4)
-_UNLIKE_GAINS = (
+_UNLIKE_GAINS = _table(
     *(
         (Habit("the ideal list holds hits of gain 1, whatever the gains of the list", "gain", name), own, 0)
         for own, name in ((_GRADE, "grade"), (_EXP2, "exp2"), (_NEXT, "exp2_next"))
     ),
-    (Habit("the gain is 2^grade - 1 in the ideal list, the grade in the list"), _GRADE, _EXP2),
-    (Habit("the gain is the grade in the ideal list, 2^grade - 1 in the list"), _EXP2, _GRADE),
-    (Habit("the gain is the grade in the ideal list, 1 in the list"), _BINARY, _GRADE),
+    ("the gain is 2^grade - 1 in the ideal list, the grade in the list", _GRADE, _EXP2),
+    ("the gain is the grade in the ideal list, 2^grade - 1 in the list", _EXP2, _GRADE),
+    ("the gain is the grade in the ideal list, 1 in the list", _BINARY, _GRADE),
 )
-_DISCOUNTS: tuple[tuple[Habit, str, Callable[[np.ndarray], np.ndarray]], ...] = (
-    (Habit("", "discount", "log2"), "log2(r + 1)", lambda r: np.log2(r + 1)),
-    (Habit("", "discount", "log2_max2"), "log2(max(r, 2))", lambda r: np.log2(np.maximum(r, 2))),
-    (Habit("", "discount", "reciprocal"), "r", lambda r: r),
-    (Habit("place r is discounted by log2(r + 2)"), "log2(r + 2)", lambda r: np.log2(r + 2)),
-    (Habit("places from 2 on are discounted by 1 + log2(r)"), "1 + log2(r)", lambda r: 1 + np.log2(r)),
-    (Habit("places are not discounted"), "1", lambda r: r**0.0),
-    (Habit("place r is discounted by r + 1"), "r + 1", lambda r: r + 1),
-    (Habit("place r is discounted by the square root of r"), "the square root of r", lambda r: r**0.5),
-    (Habit("place r is discounted by ln(r + 1)"), "ln(r + 1)", lambda r: np.log(r + 1)),
-    (Habit("place r is discounted by log10(r + 1)"), "log10(r + 1)", lambda r: np.log10(r + 1)),
+_DISCOUNTS: tuple[tuple[Habit, str, Callable[[np.ndarray], np.ndarray]], ...] = _table(
+    ("discount=log2", "log2(r + 1)", lambda r: np.log2(r + 1)),
+    ("discount=log2_max2", "log2(max(r, 2))", lambda r: np.log2(np.maximum(r, 2))),
+    ("discount=reciprocal", "r", lambda r: r),
+    ("place r is discounted by log2(r + 2)", "log2(r + 2)", lambda r: np.log2(r + 2)),
+    ("places from 2 on are discounted by 1 + log2(r)", "1 + log2(r)", lambda r: 1 + np.log2(r)),
+    ("places are not discounted", "1", lambda r: r**0.0),
+    ("place r is discounted by r + 1", "r + 1", lambda r: r + 1),
+    ("place r is discounted by the square root of r", "the square root of r", lambda r: r**0.5),
+    ("place r is discounted by ln(r + 1)", "ln(r + 1)", lambda r: np.log(r + 1)),
+    ("place r is discounted by log10(r + 1)", "log10(r + 1)", lambda r: np.log10(r + 1)),
 )
 _N_UNLIKE_SCALE = 8  # what follows is log2(r + 1) up to a factor, which cancels out of a quotient
 
@@ -365,6 +367,12 @@ def _sums(grades: np.ndarray) -> np.ndarray:
     return sums
 
 
+def _ones(n: int) -> np.ndarray:
+    """Return the discounted sums of n hits of gain 1, by discount."""
+    ones: np.ndarray = _weights(n).sum(axis=1)
+    return ones
+
+
 def _alone(grades: np.ndarray) -> np.ndarray:
     """Return the first hit, with misses before it."""
     hits = np.flatnonzero(grades)
@@ -375,37 +383,34 @@ def _descending(grades: np.ndarray) -> np.ndarray:
     return -np.sort(-grades)
 
 
-# What the sum over the list is divided by: the grades of an ideal list, or one number.
-_IDEALS: tuple[tuple[Habit, Callable[[Ranked], Any]], ...] = (
-    (Habit("", "ideal", "reachable"), lambda r: r.ideal[: r.k]),
-    (Habit("", "ideal", "all"), lambda r: r.ideal),
-    (Habit("", "ideal", "list"), lambda r: r.ideal[: min(r.k, len(r.items))]),
-    (Habit("", "ideal", "k"), lambda r: (np.ones(r.size), "ones")),
-    (Habit("the ideal list is the given list in its best order: relevant items it lacks are forgotten"),
-     lambda r: _descending(r.top)),
-    (Habit("the ideal list is the whole given list in its best order, cut at k"),
-     lambda r: _descending(r.whole)[: r.k]),
-    (Habit("the ideal list is the whole given list in its best order"), lambda r: _descending(r.whole)),
-    (Habit("the ideal list holds k hits of the highest gain"), lambda r: np.repeat(r.ideal[:1], r.size)),
-    (Habit("the ideal list holds a hit of gain 1 at every place that the list has"),
-     lambda r: (np.ones(r.n_shown), "ones")),
-    (Habit("the ideal list is in the order of the truth, not sorted"), lambda r: r.relevant[: r.k]),
-    (Habit("the ideal list is cut at k + 1"), lambda r: r.ideal[: r.k + 1]),
-    (Habit("the ideal list is cut at k - 1"), lambda r: r.ideal[: max(r.k - 1, 0)]),
-    (Habit("the sum is not divided by that of an ideal list (dcg)"), _one),
-    (Habit("the sum is divided by k in place of that of an ideal list"), lambda r: float(r.size)),
-    (Habit("the sum is divided by the length of the list in place of that of an ideal list"),
-     lambda r: float(r.n_shown)),
-    (Habit("the sum is divided by the number of relevant items in place of that of an ideal list"),
-     lambda r: float(r.n_relevant)),
-    (Habit("the sum is divided by the number of hits in place of that of an ideal list"),
-     lambda r: float(r.n_hits)),
+# What the sum over the list is divided by, for every gain and discount or for each the same.
+_IDEALS: tuple[tuple[Habit, Callable[[Ranked], Any]], ...] = _table(
+    ("ideal=reachable", lambda r: _sums(r.ideal[: r.k])),
+    ("ideal=all", lambda r: _sums(r.ideal)),
+    ("ideal=list", lambda r: _sums(r.ideal[: min(r.k, len(r.items))])),
+    ("ideal=k", lambda r: _ones(r.size)),
+    ("the ideal list is the given list in its best order: relevant items it lacks are forgotten",
+     lambda r: _sums(_descending(r.top))),
+    ("the ideal list is the whole given list in its best order, cut at k",
+     lambda r: _sums(_descending(r.whole)[: r.k])),
+    ("the ideal list is the whole given list in its best order", lambda r: _sums(_descending(r.whole))),
+    ("the ideal list holds k hits of the highest gain", lambda r: _sums(np.repeat(r.ideal[:1], r.size))),
+    ("the ideal list holds a hit of gain 1 at every place that the list has", lambda r: _ones(len(r.top))),
+    ("the ideal list is in the order of the truth, not sorted", lambda r: _sums(r.relevant[: r.k])),
+    ("the ideal list is cut at k + 1", lambda r: _sums(r.ideal[: r.k + 1])),
+    ("the ideal list is cut at k - 1", lambda r: _sums(r.ideal[: max(r.k - 1, 0)])),
+    ("the sum is not divided by that of an ideal list (dcg)", _one),
+    ("the sum is divided by k in place of that of an ideal list", _size),
+    ("the sum is divided by the length of the list in place of that of an ideal list", _shown),
+    ("the sum is divided by the number of relevant items in place of that of an ideal list", _relevant),
+    ("the sum is divided by the number of hits in place of that of an ideal list", _hits),
 )  # fmt: skip
 
 
 def _ndcg() -> Formulas:
-    counted = (
-        *_wrong("", "only the first hit counts"),
+    counted = _options(
+        "",
+        "only the first hit counts",
         Habit("the list is not cut at k, the ideal list is", excuse=_RARE),
     )
     gains = [(option, at, at) for at, (option, _) in enumerate(_GAINS)] + [*_UNLIKE_GAINS]
@@ -422,11 +427,7 @@ def _ndcg() -> Formulas:
         lists = np.array([_sums(r.top), _sums(_alone(r.top)), _sums(r.whole)])
         divisors = np.empty((len(_IDEALS), len(_GAINS), len(_DISCOUNTS)))
         for at, (_, ideal) in enumerate(_IDEALS):
-            held = ideal(r)
-            if isinstance(held, tuple):
-                divisors[at] = _weights(len(held[0])).sum(axis=1)
-            else:
-                divisors[at] = held if isinstance(held, float) else _sums(held)
+            divisors[at] = ideal(r)
         shape = (len(counted), len(_IDEALS), len(gains), len(discounts))
         above = lists[:, None, gains_at[0][:, None], discounts_at[0]]
         below = divisors[None, :, gains_at[1][:, None], discounts_at[1]]
@@ -442,31 +443,29 @@ def _dcg() -> Formulas:
 
 
 # What the precisions at the hits are, where the h-th hit is at place p, and what their sum is divided by.
-_PRECISIONS: tuple[tuple[Habit, Callable[[np.ndarray, np.ndarray, Ranked], np.ndarray]], ...] = (
-    (Habit(), lambda h, p, _: h / p),
-    (Habit("places are counted from 2: precision at place r divides by r + 1"), lambda h, p, _: h / (p + 1)),
-    (Habit("places are counted from 0: precision at place r divides by r - 1, at place 1 by 1"),
+_PRECISIONS: tuple[tuple[Habit, Callable[[np.ndarray, np.ndarray, Ranked], np.ndarray]], ...] = _table(
+    ("", lambda h, p, _: h / p),
+    ("places are counted from 2: precision at place r divides by r + 1", lambda h, p, _: h / (p + 1)),
+    ("places are counted from 0: precision at place r divides by r - 1, at place 1 by 1",
      lambda h, p, _: h / np.maximum(p - 1, 1)),
-    (Habit("1 / r of each hit is added in place of the precision there"), lambda _h, p, _: 1 / p),
-    (Habit("the precision at a hit is multiplied by the grade of the hit"),
-     lambda h, p, r: r.top[p - 1] * h / p),
-    (Habit("an item listed twice is one hit, and the precision at its second place is added, too"),
+    ("1 / r of each hit is added in place of the precision there", lambda _h, p, _: 1 / p),
+    ("the precision at a hit is multiplied by the grade of the hit", lambda h, p, r: r.top[p - 1] * h / p),
+    ("an item listed twice is one hit, and the precision at its second place is added, too",
      lambda _, p, r: np.cumsum(~r.again[p - 1]) / p),
 )  # fmt: skip
-_AP_OVER: tuple[tuple[Habit, Callable[[Ranked], Any]], ...] = (
-    (Habit("", "ap_over", "min"), lambda r: min(r.k, r.n_relevant)),
-    (Habit("", "ap_over", "relevant"), lambda r: r.n_relevant),
-    (Habit("", "ap_over", "hits"), lambda r: r.n_hits),
-    (Habit("", "ap_over", "k"), lambda r: r.size),
-    (Habit("", "ap_over", "list"), lambda r: min(r.k, r.n_relevant, len(r.items))),
-    (Habit("the sum of precisions is divided by the length of the list"), _shown),
-    (Habit("the sum of precisions is divided by the length of the whole list"), lambda r: len(r.items)),
-    (Habit("the sum of precisions is divided by max(k, relevant)"), lambda r: max(r.size, r.n_relevant)),
-    (Habit("the sum of precisions is not divided"), _one),
-    (Habit("the sum of precisions is divided by the relevant items of the whole list"),
+_AP_OVER: tuple[tuple[Habit, Callable[[Ranked], Any]], ...] = _table(
+    ("ap_over=min", lambda r: min(r.k, len(r.relevant))),
+    ("ap_over=relevant", _relevant),
+    ("ap_over=hits", _hits),
+    ("ap_over=k", _size),
+    ("ap_over=list", lambda r: min(r.k, len(r.relevant), len(r.items))),
+    ("the sum of precisions is divided by the length of the list", _shown),
+    ("the sum of precisions is divided by the length of the whole list", lambda r: len(r.items)),
+    ("the sum of precisions is divided by max(k, relevant)", lambda r: max(r.size, len(r.relevant))),
+    ("the sum of precisions is not divided", _one),
+    ("the sum of precisions is divided by the relevant items of the whole list",
      lambda r: np.count_nonzero(r.whole)),
-    (Habit("the sum of precisions is divided by one more than the relevant items"),
-     lambda r: r.n_relevant + 1),
+    ("the sum of precisions is divided by one more than the relevant items", lambda r: len(r.relevant) + 1),
 )  # fmt: skip
 
 
@@ -476,12 +475,12 @@ def _at_last_place(r: Ranked) -> float:
     return sum(float(np.sum(found <= place) / place) for place in found) / max(len(found), 1)
 
 
-_WHOLE_AP: tuple[_Row, ...] = (
+_WHOLE_AP: tuple[_Row, ...] = _table(
     (Habit("it is the mean of precision@1 to precision@k, hit or not", known_of=("elliot",)),
-     lambda r: float(sum(np.sum(r.places <= n) / n for n in range(1, r.size + 1))), lambda r: r.size),
+     lambda r: float(sum(np.sum(r.places <= n) / n for n in range(1, r.size + 1))), _size),
     (Habit("all relevant items of equal score have the last of their places, and k is not used",
             known_of=("cornac",)), _at_last_place, _one),
-    (Habit("it is the precision at the last hit only"), _hits, _places(np.max)),
+    ("it is the precision at the last hit only", _hits, _places(np.max)),
 )  # fmt: skip
 
 
@@ -489,7 +488,7 @@ def _map() -> Formulas:
     special = _quotients(_WHOLE_AP)
 
     def parts(r: Ranked) -> tuple[np.ndarray, ...]:
-        h = np.arange(1, r.n_hits + 1)
+        h = np.arange(1, len(r.places) + 1)
         above = np.array([np.sum(precision(h, r.places, r)) for _, precision in _PRECISIONS])
         below = np.array([float(divisor(r)) for _, divisor in _AP_OVER])
         both = np.broadcast_arrays(above[:, None], below[None, :])
@@ -499,105 +498,100 @@ def _map() -> Formulas:
     return Formulas((*every, *special.options), parts, over)
 
 
-_PRECISION: tuple[_Row, ...] = (
-    (Habit("", "precision_over", "k"), _hits, lambda r: r.size),
-    (Habit("", "precision_over", "list"), _hits, _shown),
-    (Habit("", "precision_over", "min"), _hits, lambda r: min(r.k, r.n_relevant)),
-    (Habit("hits are divided by the length of the whole list"), _hits, lambda r: len(r.items)),
-    (Habit("hits are divided by k + 1"), _hits, lambda r: r.size + 1),
-    (Habit("hits are divided by k - 1"), _hits, lambda r: r.size - 1),
+_PRECISION: tuple[_Row, ...] = _table(
+    ("precision_over=k", _hits, _size),
+    ("precision_over=list", _hits, _shown),
+    ("precision_over=min", _hits, lambda r: min(r.k, len(r.relevant))),
+    ("hits are divided by the length of the whole list", _hits, lambda r: len(r.items)),
+    ("hits are divided by k + 1", _hits, lambda r: r.size + 1),
+    ("hits are divided by k - 1", _hits, lambda r: r.size - 1),
     (Habit("hits are divided by k all the same", excuse=0.75), _hits, lambda r: r.asked),
-    (Habit("hits are divided by the different items among the first k"), _hits,
-     lambda r: r.n_shown - np.count_nonzero(r.again[: r.k])),
-    (Habit("hits are divided by the judged items among the first k"), _hits,
+    ("hits are divided by the different items among the first k", _hits,
+     lambda r: len(r.top) - np.count_nonzero(r.again[: r.k])),
+    ("hits are divided by the judged items among the first k", _hits,
      lambda r: sum(item in r.judged for item in r.items[: r.k])),
-    (Habit("hits are divided by max(k, relevant)"), _hits, lambda r: max(r.size, r.n_relevant)),
-    (Habit("items count by their grade: grades of the hits over k"), lambda r: np.sum(r.top),
-     lambda r: r.size),
-    (Habit("items count by their grade: grades of the hits over the length of the list"),
-     lambda r: np.sum(r.top), _shown),
-    (Habit("hits are not divided (hits)"), _hits, _one),
+    ("hits are divided by max(k, relevant)", _hits, lambda r: max(r.size, len(r.relevant))),
+    ("items count by their grade: grades of the hits over k", _grades, _size),
+    ("items count by their grade: grades of the hits over the length of the list", _grades, _shown),
+    ("hits are not divided (hits)", _hits, _one),
 )  # fmt: skip
-_RECALL: tuple[_Row, ...] = (
-    (Habit("", "recall_over", "relevant"), _hits, lambda r: r.n_relevant),
-    (Habit("", "recall_over", "min"), _hits, lambda r: min(r.k, r.n_relevant)),
-    (Habit("hits are divided by the length of the list"), _hits, _shown),
-    (Habit("hits are divided by max(k, relevant)"), _hits, lambda r: max(r.size, r.n_relevant)),
-    (Habit("hits are divided by the relevant items of the list"), _hits,
-     lambda r: np.count_nonzero(r.whole)),
-    (Habit("hits are divided by all judged items, relevant or not"), _hits, lambda r: len(r.judged)),
-    (Habit("hits are divided by one more than the relevant items"), _hits, lambda r: r.n_relevant + 1),
-    (Habit("items count by their grade: grades of the hits over grades of all relevant items"),
-     lambda r: np.sum(r.top), lambda r: np.sum(r.relevant)),
-    (Habit("it is 1 where there is a hit (hit)"), lambda r: r.n_hits > 0, _one),
-    (Habit("hits are not divided (hits)"), _hits, _one),
+_RECALL: tuple[_Row, ...] = _table(
+    ("recall_over=relevant", _hits, _relevant),
+    ("recall_over=min", _hits, lambda r: min(r.k, len(r.relevant))),
+    ("hits are divided by the length of the list", _hits, _shown),
+    ("hits are divided by max(k, relevant)", _hits, lambda r: max(r.size, len(r.relevant))),
+    ("hits are divided by the relevant items of the list", _hits, lambda r: np.count_nonzero(r.whole)),
+    ("hits are divided by all judged items, relevant or not", _hits, lambda r: len(r.judged)),
+    ("hits are divided by one more than the relevant items", _hits, lambda r: len(r.relevant) + 1),
+    ("items count by their grade: grades of the hits over grades of all relevant items",
+     _grades, lambda r: np.sum(r.relevant)),
+    ("it is 1 where there is a hit (hit)", lambda r: r.top.any(), _one),
+    ("hits are not divided (hits)", _hits, _one),
 )  # fmt: skip
-_MRR: tuple[_Row, ...] = (
-    (Habit(), _first(lambda p: 1 / p), _one),
-    (Habit("places are counted from 2: the first hit at place r gives 1 / (r + 1)"),
+_MRR: tuple[_Row, ...] = _table(
+    ("", _first(lambda p: 1 / p), _one),
+    ("places are counted from 2: the first hit at place r gives 1 / (r + 1)",
      _first(lambda p: 1 / (p + 1)), _one),
-    (Habit("places are counted from 0: the first hit at place r gives 1 / (r - 1), at place 1 it gives 1"),
+    ("places are counted from 0: the first hit at place r gives 1 / (r - 1), at place 1 it gives 1",
      _first(lambda p: 1 / max(p - 1, 1)), _one),
-    (Habit("the first hit at place r gives 1 / log2(r + 1)"), _first(lambda p: 1 / np.log2(p + 1)), _one),
-    (Habit("it is the mean of 1 / r over all hits"), _places(lambda p: 1 / p), _hits),
-    (Habit("it is the sum of 1 / r over all hits"), _places(lambda p: 1 / p), _one),
-    (Habit("it is the sum of 1 / r over all hits, divided by the relevant items"),
-     _places(lambda p: 1 / p), lambda r: r.n_relevant),
-    (Habit("it is 1 / r of the last hit"), lambda r: r.n_hits > 0, _places(np.max)),
+    ("the first hit at place r gives 1 / log2(r + 1)", _first(lambda p: 1 / np.log2(p + 1)), _one),
+    ("it is the mean of 1 / r over all hits", _places(lambda p: 1 / p), _hits),
+    ("it is the sum of 1 / r over all hits", _places(lambda p: 1 / p), _one),
+    ("it is the sum of 1 / r over all hits, divided by the relevant items",
+     _places(lambda p: 1 / p), _relevant),
+    ("it is 1 / r of the last hit", lambda r: r.top.any(), _places(np.max)),
 )  # fmt: skip
-_HIT: tuple[_Row, ...] = (
-    (Habit(), lambda r: r.n_hits > 0, _one),
-    (Habit("it is the number of hits (hits)"), _hits, _one),
-    (Habit("it is 1 only where every relevant item is found"), lambda r: r.n_hits == r.n_relevant, _one),
-    (Habit("only the first place is read"), lambda r: r.top[:1].any(), _one),
-    (Habit("hits are divided by the relevant items (recall)"), _hits, lambda r: r.n_relevant),
+_HIT: tuple[_Row, ...] = _table(
+    ("", lambda r: r.top.any(), _one),
+    ("it is the number of hits (hits)", _hits, _one),
+    ("it is 1 only where every relevant item is found", lambda r: len(r.places) == len(r.relevant), _one),
+    ("only the first place is read", lambda r: r.top[:1].any(), _one),
+    ("hits are divided by the relevant items (recall)", _hits, _relevant),
 )  # fmt: skip
-_R_PRECISION: tuple[_Row, ...] = (
-    (Habit(), lambda r: np.count_nonzero(r.whole[: r.n_relevant]), lambda r: r.n_relevant),
-    (Habit("k is used as well: places beyond it are not read"),
-     lambda r: np.count_nonzero(r.top[: r.n_relevant]), lambda r: r.n_relevant),
+_R_PRECISION: tuple[_Row, ...] = _table(
+    ("", lambda r: np.count_nonzero(r.whole[: len(r.relevant)]), _relevant),
+    ("k is used as well: places beyond it are not read",
+     lambda r: np.count_nonzero(r.top[: len(r.relevant)]), _relevant),
 )  # fmt: skip
-_PATIENCES = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99)
-_HIGHEST = (None, 2.0, 3.0, 4.0, 5.0)
 
 
 def _rbp() -> Formulas:
-    kinds = _wrong("", "the sum is not multiplied by 1 - p", "place r weighs p^r in place of p^(r - 1)")
-    p = np.array(_PATIENCES)
+    kinds = _options("", "the sum is not multiplied by 1 - p", "place r weighs p^r in place of p^(r - 1)")
+    p = np.array(NUMBERS["p"])
 
     def parts(r: Ranked) -> tuple[np.ndarray, ...]:
         sums = (p[:, None] ** (r.places - 1)).sum(axis=1)
         return np.array([(1 - p) * sums, sums, (1 - p) * p * sums]).reshape(-1), np.ones(1)
 
-    return Formulas(tuple(product(kinds, _decided("p", *_PATIENCES))), parts, over)
+    return Formulas(tuple(product(kinds, _decided("p", *NUMBERS["p"]))), parts, over)
 
 
 def _err() -> Formulas:
-    kinds = _wrong("", "the user never stops: hits at earlier places take nothing from later ones")
+    kinds = _options("", "the user never stops: hits at earlier places take nothing from later ones")
 
     def parts(r: Ranked) -> tuple[np.ndarray, ...]:
-        highest = np.array([r.highest if h is None else h for h in _HIGHEST])[:, None]
+        highest = np.array([r.highest if h is None else h for h in NUMBERS["max_grade"]])[:, None]
         stops = (2.0**r.top - 1) / 2**highest
-        places = np.arange(1, r.n_shown + 1)
+        places = np.arange(1, len(r.top) + 1)
         goes_on = np.cumprod(1 - stops, axis=1) / np.where(stops < 1, 1 - stops, 1.0)
         values = np.array([(stops * goes_on / places).sum(axis=1), (stops / places).sum(axis=1)])
         return values.reshape(-1), np.ones(1)
 
-    return Formulas(tuple(product(kinds, _decided("max_grade", *_HIGHEST))), parts, over)
+    return Formulas(tuple(product(kinds, _decided("max_grade", *NUMBERS["max_grade"]))), parts, over)
 
 
 # What F makes of precision and recall; of their hits over all items that are listed, relevant or both.
-_F_OF: tuple[tuple[Habit, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]], ...] = (
+_F_OF: tuple[tuple[Habit, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]], ...] = _table(
     *((Habit("", "beta", b), lambda p, q, _, b=b: over((1 + b * b) * p * q, b * b * p + q))
-      for b in (0.5, 1.0, 2.0)),
+      for b in NUMBERS["beta"]),
     (Habit("a constant of 1e-6 is added to the divisor", known_of=("cornac",)),
      lambda p, q, _: 2 * p * q / (p + q + 1e-6)),
-    (Habit("it is the arithmetic mean of precision and recall"), lambda p, q, _: (p + q) / 2),
-    (Habit("it is the geometric mean of precision and recall"), lambda p, q, _: (p * q) ** 0.5),
-    (Habit("it is the smaller of precision and recall"), lambda p, q, _: np.minimum(p, q)),
-    (Habit("it is precision times recall"), lambda p, q, _: p * q),
-    (Habit("it is hits over the items that are listed, relevant or both (Jaccard)"), lambda _p, _q, j: j),
-    (Habit("the factor 2 is missing"), lambda p, q, _: over(p * q, p + q)),
+    ("it is the arithmetic mean of precision and recall", lambda p, q, _: (p + q) / 2),
+    ("it is the geometric mean of precision and recall", lambda p, q, _: (p * q) ** 0.5),
+    ("it is the smaller of precision and recall", lambda p, q, _: np.minimum(p, q)),
+    ("it is precision times recall", lambda p, q, _: p * q),
+    ("it is hits over the items that are listed, relevant or both (Jaccard)", lambda _p, _q, j: j),
+    ("the factor 2 is missing", lambda p, q, _: over(p * q, p + q)),
 )  # fmt: skip
 
 
@@ -605,9 +599,9 @@ def _f() -> Formulas:
     precisions, recalls = _quotients(_PRECISION), _quotients(_RECALL)
 
     def parts(r: Ranked) -> tuple[np.ndarray, ...]:
-        union = len(set(r.items[: r.k])) + r.n_relevant - r.n_hits
+        union = len(set(r.items[: r.k])) + len(r.relevant) - len(r.places)
         p, q = over(*precisions.parts(r)), over(*recalls.parts(r))
-        return (*np.broadcast_arrays(p[:, None], q[None, :]), over(r.n_hits, union))
+        return (*np.broadcast_arrays(p[:, None], q[None, :]), over(len(r.places), union))
 
     def value(p: np.ndarray, q: np.ndarray, j: np.ndarray) -> np.ndarray:
         j = np.broadcast_to(np.reshape(j, (1, 1)), p.shape)

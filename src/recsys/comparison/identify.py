@@ -22,6 +22,7 @@ from recsys.comparison.deviations import (
     MEAN,
     NO_LIST,
     NO_TRUTH,
+    NUMBERS,
     READING,
     REPEATS,
     SCALE,
@@ -72,14 +73,6 @@ _EXCUSED = (1.5, 2.75, 4.0)
 _MOST_WAYS = 120
 _MOST_BOUNDED = 50
 
-# Values that are tried where a decision or a parameter is a number.
-_NUMBERS: dict[str, tuple[Any, ...]] = {
-    "relevant_from": (None, 2.0, 3.0),
-    "max_grade": (None, 2.0, 3.0, 4.0, 5.0),
-    "beta": (0.5, 1.0, 2.0),
-    "p": (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99),
-    "alpha": (0.5,),
-}
 _NEVER_SHOWN = {
     "unknown_items": "no probe names a catalogue",
     "seen_truth": "no probe names what the users had before",
@@ -93,7 +86,7 @@ _SHOWN_BY: dict[str, Callable[[Mapping[str, Any]], bool]] = {
     "duplicates": lambda q: any(len({i for i, _ in rows}) < len(rows) for rows in q["run"].values()),
     "no_list": lambda q: any(not q["run"].get(user) for user in q["truth"]),
     "no_truth": lambda q: any(
-        max(q["truth"].get(user, {}).values(), default=0) < _NUMBERS["relevant_from"][-1]
+        max(q["truth"].get(user, {}).values(), default=0) < NUMBERS["relevant_from"][-1]
         for user in {**q["run"], **q["truth"]}
     ),
     **{name: lambda _: False for name in _NEVER_SHOWN},
@@ -428,10 +421,10 @@ class _Space:
         # A library may decide with a table or a number of its own.
         presets = [row.conventions.for_metric(metric.name) for row in PRESETS.values()]
         choices = {
-            name: [*DECISIONS.get(name, _NUMBERS.get(name, (None,))), *(getattr(p, name) for p in presets)]
+            name: [*DECISIONS.get(name, NUMBERS.get(name, (None,))), *(getattr(p, name) for p in presets)]
             for name in metric.reads
         }
-        choices |= {n: [*_NUMBERS.get(n, ()), default] for n, default in metric.params.items()}
+        choices |= {n: [*NUMBERS.get(n, ()), default] for n, default in metric.params.items()}
         self.choices = {
             name: (own[name],) if name in own else tuple(dict.fromkeys(values))
             for name, values in choices.items()
@@ -735,7 +728,7 @@ class _Mistakes:
     def _user(self, name: str, probe: Probe, choice: Sequence[int], highest: float) -> _User:
         rows, grades = probe.run.get(name, []), probe.truth.get(name, {})
         how, orders = read(rows, grades, probe.k, choice, highest)
-        counted = [one for one in orders if one.n_relevant and one.items and one.k > 0]
+        counted = [one for one in orders if len(one.relevant) and one.items and one.k > 0]
         every = [self.formulas.parts(one) for one in counted]
         ways = [(parts, self.formulas.value(*parts)) for parts in every]
         if not ways:
@@ -749,7 +742,7 @@ class _Mistakes:
             means = tuple(np.mean(several, axis=0) for several in zip(*every, strict=True))
             ways = [(means, reduced)]
         is_listed = bool(rows) or bool(orders[0].items)
-        return _User(name, is_listed, bool(grades), bool(orders[0].n_relevant), ways)
+        return _User(name, is_listed, bool(grades), bool(len(orders[0].relevant)), ways)
 
     def _gap(self, users: Sequence[_User], mean: _Choice, answer: Answer, at: np.ndarray) -> np.ndarray:
         """Return how far each formula is from an answer, with the order of equal scores that is nearest."""
@@ -992,8 +985,8 @@ def _contradict(
     _, before, number = space.fitting(known, within)
     # Something fits each of the probes before, so none of them rules out everything alone.
     later = sorted(known[number:], key=lambda one: one[0].size)
-    tries = before, [{}]
-    alone = next((one for one in later if not any(space.fit(*one, within, own) for own in tries)), None)
+    starts: tuple[list[dict[str, Any]], ...] = (before, [{}])
+    alone = next((one for one in later if not any(space.fit(*one, within, own) for own in starts)), None)
     probe, answer = alone or known[number]
     candidates = {str(Conventions()): space.of_preset(Conventions())}
     candidates |= {name: space.of_preset(row.conventions) for name, row in PRESETS.items()}
