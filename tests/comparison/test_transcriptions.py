@@ -519,6 +519,14 @@ def test_evaluators_of_no_table_are_told_by_what_they_do():
     assert len(wrong) <= 0.1 * len(INVENTED), wrong
 
 
+def f_of_all_users(run, truth, k):
+    """Micro-averaged, clicks of grade 2 and more: some decisions fit each probe about one user."""
+    tops = {user: {item for item, _ in run.get(user, [])[:k]} for user in truth}
+    good = {user: {item for item, grade in truth[user].items() if grade >= 2} for user in truth}
+    hits = sum(len(tops[user] & good[user]) for user in truth)
+    return 2 * hits / (k * len(truth) + sum(map(len, good.values())))
+
+
 def test_nothing_fits_within_a_second():
     """Of a machine that is not busy: processor time."""
     for metric in ("ndcg", "map", "recall", "f"):
@@ -527,6 +535,14 @@ def test_nothing_fits_within_a_second():
         found = recsys.identify(lambda *asked: mean(ndcg(reachable))(*asked) ** 2 / 3, metric)
         assert not found
         assert time.process_time() - start < 3
+
+
+@pytest.mark.parametrize(("metric", "evaluator"), [("f", f_of_all_users), ("ndcg", mean(hit))])
+def test_what_fits_many_probes_is_refused_as_soon(metric, evaluator):
+    identify._space_of.cache_clear()
+    start = time.process_time()
+    assert not recsys.identify(evaluator, metric)
+    assert time.process_time() - start < 4
 
 
 # Whether the greatest value is reached, and never passed: every list of 4 places over 3 items at k=2.

@@ -135,7 +135,6 @@ MEAN: dict[str, tuple[Habit, ...]] = {
         Habit("the value of each user is rounded to 4 decimals", known_of=("recmetrics",)),
     ),
 }
-NO_TRUTH, NO_LIST, OVER_USERS, SCALE = range(len(MEAN))
 
 
 @dataclass(frozen=True)

@@ -20,13 +20,8 @@ import numpy as np
 
 from recsys.comparison.deviations import (
     MEAN,
-    NO_LIST,
-    NO_TRUTH,
     NUMBERS,
     READING,
-    REPEATS,
-    SCALE,
-    TIES,
     Formulas,
     Habit,
     formulas_of,
@@ -308,8 +303,7 @@ def identify(
     >>> ("recbole", "cornac") in found.presets
     True
     """
-    request = Request.parse(metric)
-    _check_metric(request, metric)
+    request = _request_of(metric)
     if tolerance is not None:
         tolerance = check_tolerance(tolerance)
     if (implementation is None) == (answers is None):
@@ -372,7 +366,8 @@ def _numbers(answer: Answer) -> list[float]:
     return list(answer.values()) if isinstance(answer, dict) else [answer]
 
 
-def _check_metric(request: Request, text: str) -> None:
+def _request_of(text: str) -> Request:
+    request = Request.parse(text)
     if request.k is not None:
         raise InputError(
             f"{text!r} has a cut-off, and every probe brings its own.",
@@ -384,6 +379,7 @@ def _check_metric(request: Request, text: str) -> None:
             f"{request.metric.name} needs {', '.join(needs)}, and a probe has only lists and a truth.",
             hint="Metrics of places can be identified, such as ndcg, map, recall or mrr.",
         )
+    return request
 
 
 def _tolerances(answers: Sequence[Answer], tolerance: float | None) -> Iterator[tuple[float, str]]:
@@ -393,9 +389,13 @@ def _tolerances(answers: Sequence[Answer], tolerance: float | None) -> Iterator[
     yield _TOLERANCE, ""
     numbers = [number for answer in answers for number in _numbers(answer)]
     for decimals in range(_FEWEST_DECIMALS, _MOST_DECIMALS + 1):
-        if all(abs(number - round(number, decimals)) < _DOUBLE for number in numbers):
+        if _are_rounded(numbers, decimals):
             yield 0.501 * 10**-decimals, f"the answers are rounded to {decimals} decimals"
             return
+
+
+def _are_rounded(numbers: Iterable[float], decimals: int) -> bool:
+    return all(abs(number - round(number, decimals)) < _DOUBLE for number in numbers)
 
 
 _Key = tuple[tuple[str, Any], ...]
@@ -602,7 +602,10 @@ class _Mistakes:
             decision, *both = formulas.pooled
             self._mean["mean"] = (*(Habit("", decision, one) for one in both), *MEAN["mean"][2:])
         self._words = {option.words for options in formulas.options for option in options if option.words}
-        self._scales = self._possible_scales()
+        self._possible_means = [[*range(len(options))] for options in self._mean.values()]
+        if formulas.pooled is None:
+            self._possible_means[2].remove(1)
+        self._possible_means[-1] = self._possible_scales()
         self._users: dict[tuple[str, _Choice], list[_User]] = {}
 
     def remaining(self, within: float, most: float) -> list[Hypothesis]:
@@ -675,45 +678,30 @@ class _Mistakes:
     def _readings(self, probe: Probe, chosen: _Choice) -> Iterator[_Choice]:
         """Yield the options of reading with those chosen that this probe shows."""
         question = probe.question
-        parts: list[Iterable[int]] = []
-        for part, (at, options) in enumerate(zip(chosen, READING.values(), strict=True)):
-            is_shown = part not in (TIES, REPEATS) or _SHOWN_BY[("ties", "duplicates")[part == REPEATS]](
-                question
-            )
-            parts.append(range(len(options)) if at == _FREE and is_shown else (at,))
-        yield from product(*parts)
+        shown = True, True, _SHOWN_BY["ties"](question), _SHOWN_BY["duplicates"](question), True, True
+        return _choices(chosen, shown, [range(len(options)) for options in READING.values()])
 
     def _means(self, users: Sequence[_User], answer: Answer, chosen: _Choice) -> Iterator[_Choice]:
+        """Yield the options of the mean with those chosen that these users show."""
         shown = (
             not all(user.has_relevant for user in users),
             not all(user.has_list for user in users),
             len(users) > 1 and not isinstance(answer, dict),
             True,
         )
-        parts: list[Iterable[int]] = []
-        for at, is_shown, (name, options) in zip(chosen, shown, self._mean.items(), strict=True):
-            possible = self._scales if name == "scale" else range(len(options))
-            if name == "mean" and self.formulas.pooled is None:
-                possible = [one for one in possible if one != 1]
-            parts.append(possible if at == _FREE and is_shown else (at,))
-        yield from product(*parts)
+        return _choices(chosen, shown, self._possible_means)
 
     def _possible_scales(self) -> list[int]:
         """Return the options of scale that the answers do not rule out at once."""
-        numbers = [number for _, answer in self.known for number in _numbers(answer)]
         single = [
             number
             for probe, answer in self.known
             if isinstance(answer, dict) or len({**probe.run, **probe.truth}) == 1
             for number in _numbers(answer)
         ]
-        greatest = max(numbers, default=0.0)
-        possible = [0, 2] + ([1] if greatest > 1 else [])
-        return possible + [
-            3 + at
-            for at, decimals in enumerate((2, 3, 4))
-            if single and all(abs(number - round(number, decimals)) < _DOUBLE for number in single)
-        ]
+        has_percentages = any(number > 1 for _, answer in self.known for number in _numbers(answer))
+        rounded = [3 + at for at, n in enumerate((2, 3, 4)) if single and _are_rounded(single, n)]
+        return [0, 2] + [1] * has_percentages + rounded
 
     def _read(self, probe: Probe, reading: _Choice) -> list[_User]:
         key = probe.text, reading
@@ -734,11 +722,8 @@ class _Mistakes:
         if not ways:
             ways = [((), np.zeros(len(self.formulas.options)))]
         elif how != "any" and len(ways) > 1:
-            values = np.array([value for _, value in ways])
-            if how == "expected":
-                reduced = values.mean(axis=0)
-            else:
-                reduced = values.max(axis=0) if how == "best" else values.min(axis=0)
+            reductions: dict[str, Callable[..., Any]] = {"expected": np.mean, "best": np.max, "worst": np.min}
+            reduced = reductions[how]([value for _, value in ways], axis=0)
             means = tuple(np.mean(several, axis=0) for several in zip(*every, strict=True))
             ways = [(means, reduced)]
         is_listed = bool(rows) or bool(orders[0].items)
@@ -767,7 +752,7 @@ class _Mistakes:
         return nearest
 
     def _counted(self, users: Sequence[_User], mean: _Choice) -> list[_User]:
-        no_truth, no_list = mean[NO_TRUTH], mean[NO_LIST]
+        no_truth, no_list, *_ = mean
         return [
             user
             for user in users
@@ -786,11 +771,10 @@ class _Mistakes:
                 means = [sum(several) / len(ways) for several in zip(*parts, strict=True)]
                 total = self.formulas.value(*means)[at]
             else:
-                ones = [no_truth == 3 and not user.has_relevant for user in users]
                 rows = np.array(
                     [
-                        way[at] if not one else np.ones(len(at))
-                        for one, (_, way) in zip(ones, ways, strict=True)
+                        np.ones(len(at)) if no_truth == 3 and not user.has_relevant else way[at]
+                        for user, (_, way) in zip(users, ways, strict=True)
                     ]
                 )
                 if scale >= 3:
@@ -803,23 +787,22 @@ class _Mistakes:
         greatest = 0.0
         for one in several:
             reading = tuple(self._option(one, options) for options in READING.values())
-            mean = tuple(self._option(one, options) for options in self._mean.values())
-            mean = (*mean[:SCALE], 0)
-            at = next(
-                (
-                    at
-                    for at in self._possible
-                    if all(self._takes(one, option) for option in self.formulas.options[at])
-                    and {o.words for o in self.formulas.options[at]} & {*one.deviations}
-                    == {w for w in one.deviations if w in self._words}
-                ),
-                0,
-            )
+            *mean, _ = (self._option(one, options) for options in self._mean.values())
+            at = self._formula(one)
             for probe in extremes(EXTREMES_K, EXTREMES_LENGTH, EXTREMES_GRADE):
                 users = self._read(probe, reading)
-                values = [float(v[0]) for v in self._predicted(users, mean, np.array([at]))]
+                values = [float(v[0]) for v in self._predicted(users, (*mean, 0), np.array([at]))]
                 greatest = max(greatest, *values)
         return greatest
+
+    def _formula(self, one: Hypothesis) -> int:
+        """Return which formula a hypothesis takes, the first where several do."""
+        words = self._words & {*one.deviations}
+        for at in self._possible:
+            options = self.formulas.options[at]
+            if all(self._takes(one, o) for o in options) and words <= {o.words for o in options}:
+                return int(at)
+        return 0
 
     def _option(self, one: Hypothesis, options: Sequence[Habit]) -> int:
         """Return which option of a part a hypothesis takes, the first where that is free."""
@@ -831,6 +814,12 @@ class _Mistakes:
         if option.words:
             return option.words in one.deviations
         return option.decision not in one.values or one.values[option.decision] == option.value
+
+
+def _choices(chosen: _Choice, shown: Sequence[bool], possible: Sequence[Sequence[int]]) -> Iterator[_Choice]:
+    """Yield options of each part: all that are possible where it is free and shown."""
+    parts = zip(chosen, shown, possible, strict=True)
+    return product(*(options if at == _FREE and is_shown else (at,) for at, is_shown, options in parts))
 
 
 def _effort(probe: Probe) -> tuple[bool, int]:
@@ -1029,12 +1018,9 @@ def probe_lines(metric: str) -> list[dict[str, Any]]:
     >>> probe_lines("ndcg")[0]["probe"], probe_lines("ndcg")[0]["k"]
     ('graded', 4)
     """
-    request = Request.parse(metric)
-    _check_metric(request, metric)
-    return [
-        {"probe": probe.name, "version": VERSION, **probe.question}
-        for probe in probes_for(request.metric.reads)
-    ]
+    request = _request_of(metric)
+    probes = probes_for(request.metric.reads)
+    return [{"probe": probe.name, "version": VERSION, **probe.question} for probe in probes]
 
 
 def _stored(answers: Any, probes: Sequence[Probe]) -> list[tuple[Probe, Answer]]:
