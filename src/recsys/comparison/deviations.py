@@ -169,11 +169,6 @@ class Ranked:
         """The places of the hits among the first k."""
         return np.flatnonzero(self.top) + 1
 
-    @property
-    def size(self) -> int:
-        """k, or where there is none the length of the list."""
-        return self.k if self.k < _UNCUT else len(self.items)
-
 
 def read(
     rows: Rows, grades: Grades, k: int, choice: Sequence[int], highest: float
@@ -300,8 +295,9 @@ def _relevant(r: Ranked) -> float:
     return len(r.relevant)
 
 
-def _size(r: Ranked) -> float:
-    return r.size
+def _size(r: Ranked) -> int:
+    """Return k, or where there is none the length of the list."""
+    return r.k if r.k < _UNCUT else len(r.items)
 
 
 def _grades(r: Ranked) -> float:
@@ -310,10 +306,6 @@ def _grades(r: Ranked) -> float:
 
 def _places(function: Callable[[np.ndarray], np.ndarray]) -> Callable[[Ranked], float]:
     return lambda r: float(np.sum(function(r.places))) if len(r.places) else 0.0
-
-
-def _first(function: Callable[[float], float]) -> Callable[[Ranked], float]:
-    return lambda r: function(float(r.places[0])) if len(r.places) else 0.0
 
 
 _GAINS: tuple[tuple[Habit, Callable[[np.ndarray], np.ndarray]], ...] = _table(
@@ -387,13 +379,13 @@ _IDEALS: tuple[tuple[Habit, Callable[[Ranked], Any]], ...] = _table(
     ("ideal=reachable", lambda r: _sums(r.ideal[: r.k])),
     ("ideal=all", lambda r: _sums(r.ideal)),
     ("ideal=list", lambda r: _sums(r.ideal[: min(r.k, len(r.items))])),
-    ("ideal=k", lambda r: _ones(r.size)),
+    ("ideal=k", lambda r: _ones(_size(r))),
     ("the ideal list is the given list in its best order: relevant items it lacks are forgotten",
      lambda r: _sums(_descending(r.top))),
     ("the ideal list is the whole given list in its best order, cut at k",
      lambda r: _sums(_descending(r.whole)[: r.k])),
     ("the ideal list is the whole given list in its best order", lambda r: _sums(_descending(r.whole))),
-    ("the ideal list holds k hits of the highest gain", lambda r: _sums(np.repeat(r.ideal[:1], r.size))),
+    ("the ideal list holds k hits of the highest gain", lambda r: _sums(np.repeat(r.ideal[:1], _size(r)))),
     ("the ideal list holds a hit of gain 1 at every place that the list has", lambda r: _ones(len(r.top))),
     ("the ideal list is in the order of the truth, not sorted", lambda r: _sums(r.relevant[: r.k])),
     ("the ideal list is cut at k + 1", lambda r: _sums(r.ideal[: r.k + 1])),
@@ -407,11 +399,8 @@ _IDEALS: tuple[tuple[Habit, Callable[[Ranked], Any]], ...] = _table(
 
 
 def _ndcg() -> Formulas:
-    counted = _options(
-        "",
-        "only the first hit counts",
-        Habit("the list is not cut at k, the ideal list is", excuse=_RARE),
-    )
+    uncut = Habit("the list is not cut at k, the ideal list is", excuse=_RARE)
+    counted = _options("", "only the first hit counts", uncut)
     gains = [(option, at, at) for at, (option, _) in enumerate(_GAINS)] + [*_UNLIKE_GAINS]
     discounts = [(option, at, at) for at, (option, *_) in enumerate(_DISCOUNTS[:_N_UNLIKE_SCALE])]
     for at, (_, words, _) in enumerate(_DISCOUNTS[1:], start=1):
@@ -460,7 +449,7 @@ _AP_OVER: tuple[tuple[Habit, Callable[[Ranked], Any]], ...] = _table(
     ("ap_over=list", lambda r: min(r.k, len(r.relevant), len(r.items))),
     ("the sum of precisions is divided by the length of the list", _shown),
     ("the sum of precisions is divided by the length of the whole list", lambda r: len(r.items)),
-    ("the sum of precisions is divided by max(k, relevant)", lambda r: max(r.size, len(r.relevant))),
+    ("the sum of precisions is divided by max(k, relevant)", lambda r: max(_size(r), len(r.relevant))),
     ("the sum of precisions is not divided", _one),
     ("the sum of precisions is divided by the relevant items of the whole list",
      lambda r: np.count_nonzero(r.whole)),
@@ -476,7 +465,7 @@ def _at_last_place(r: Ranked) -> float:
 
 _WHOLE_AP: tuple[_Row, ...] = _table(
     (Habit("it is the mean of precision@1 to precision@k, hit or not", known_of=("elliot",)),
-     lambda r: float(sum(np.sum(r.places <= n) / n for n in range(1, r.size + 1))), _size),
+     lambda r: float(sum(np.sum(r.places <= n) / n for n in range(1, _size(r) + 1))), _size),
     (Habit("all relevant items of equal score have the last of their places, and k is not used",
             known_of=("cornac",)), _at_last_place, _one),
     ("it is the precision at the last hit only", _hits, _places(np.max)),
@@ -502,14 +491,14 @@ _PRECISION: tuple[_Row, ...] = _table(
     ("precision_over=list", _hits, _shown),
     ("precision_over=min", _hits, lambda r: min(r.k, len(r.relevant))),
     ("hits are divided by the length of the whole list", _hits, lambda r: len(r.items)),
-    ("hits are divided by k + 1", _hits, lambda r: r.size + 1),
-    ("hits are divided by k - 1", _hits, lambda r: r.size - 1),
+    ("hits are divided by k + 1", _hits, lambda r: _size(r) + 1),
+    ("hits are divided by k - 1", _hits, lambda r: _size(r) - 1),
     (Habit("hits are divided by k all the same", excuse=0.75), _hits, lambda r: r.asked),
     ("hits are divided by the different items among the first k", _hits,
      lambda r: len(r.top) - np.count_nonzero(r.again[: r.k])),
     ("hits are divided by the judged items among the first k", _hits,
      lambda r: sum(item in r.judged for item in r.items[: r.k])),
-    ("hits are divided by max(k, relevant)", _hits, lambda r: max(r.size, len(r.relevant))),
+    ("hits are divided by max(k, relevant)", _hits, lambda r: max(_size(r), len(r.relevant))),
     ("items count by their grade: grades of the hits over k", _grades, _size),
     ("items count by their grade: grades of the hits over the length of the list", _grades, _shown),
     ("hits are not divided (hits)", _hits, _one),
@@ -518,7 +507,7 @@ _RECALL: tuple[_Row, ...] = _table(
     ("recall_over=relevant", _hits, _relevant),
     ("recall_over=min", _hits, lambda r: min(r.k, len(r.relevant))),
     ("hits are divided by the length of the list", _hits, _shown),
-    ("hits are divided by max(k, relevant)", _hits, lambda r: max(r.size, len(r.relevant))),
+    ("hits are divided by max(k, relevant)", _hits, lambda r: max(_size(r), len(r.relevant))),
     ("hits are divided by the relevant items of the list", _hits, lambda r: np.count_nonzero(r.whole)),
     ("hits are divided by all judged items, relevant or not", _hits, lambda r: len(r.judged)),
     ("hits are divided by one more than the relevant items", _hits, lambda r: len(r.relevant) + 1),
@@ -528,12 +517,12 @@ _RECALL: tuple[_Row, ...] = _table(
     ("hits are not divided (hits)", _hits, _one),
 )  # fmt: skip
 _MRR: tuple[_Row, ...] = _table(
-    ("", _first(lambda p: 1 / p), _one),
+    ("", _places(lambda p: 1 / p[0]), _one),
     ("places are counted from 2: the first hit at place r gives 1 / (r + 1)",
-     _first(lambda p: 1 / (p + 1)), _one),
+     _places(lambda p: 1 / (p[0] + 1)), _one),
     ("places are counted from 0: the first hit at place r gives 1 / (r - 1), at place 1 it gives 1",
-     _first(lambda p: 1 / max(p - 1, 1)), _one),
-    ("the first hit at place r gives 1 / log2(r + 1)", _first(lambda p: 1 / np.log2(p + 1)), _one),
+     _places(lambda p: 1 / max(p[0] - 1, 1)), _one),
+    ("the first hit at place r gives 1 / log2(r + 1)", _places(lambda p: 1 / np.log2(p[0] + 1)), _one),
     ("it is the mean of 1 / r over all hits", _places(lambda p: 1 / p), _hits),
     ("it is the sum of 1 / r over all hits", _places(lambda p: 1 / p), _one),
     ("it is the sum of 1 / r over all hits, divided by the relevant items",

@@ -18,15 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.comparison.deviations import (
-    MEAN,
-    NUMBERS,
-    READING,
-    Formulas,
-    Habit,
-    formulas_of,
-    read,
-)
+from recsys.comparison.deviations import MEAN, NUMBERS, READING, Formulas, Habit, formulas_of, read
 from recsys.comparison.implementations import (
     Answer,
     Function,
@@ -311,12 +303,12 @@ def identify(
             "identify needs an implementation or its stored answers, and not both.",
             hint="Write identify(f, metric) or identify(metric=metric, answers=…).",
         )
+    probes = probes_for(request.metric.reads)
     if implementation is not None:
-        probes: Sequence[Probe] = probes_for(request.metric.reads)
         given = answers_of(implementation, [probe.question for probe in probes], timeout=timeout)
         asked = list(zip(probes, given, strict=True))
     else:
-        asked = _stored(answers, probes_for(request.metric.reads))
+        asked = _stored(answers, probes)
     known = _answered(asked)
     if not known:
         raise InputError("there is no answer with a value.", hint='Answers look like {"value": 0.5}.')
@@ -733,23 +725,19 @@ class _Mistakes:
         """Return how far each formula is from an answer, with the order of equal scores that is nearest."""
         mean = tuple(max(one, 0) for one in mean)
         counted = self._counted(users, mean)
-
-        def far(predicted: np.ndarray, number: float) -> np.ndarray:
-            gap: np.ndarray = np.abs(number - predicted) / np.maximum(1.0, np.abs(predicted))
-            return np.where(np.isnan(gap), np.inf, gap)
-
-        nearest = np.full(len(at), np.inf)
-        if isinstance(answer, dict):
-            if answer.keys() != {user.name for user in counted}:
-                return nearest
-            nearest = np.zeros(len(at))
-            for user in counted:
-                own = [far(one, answer[user.name]) for one in self._predicted([user], mean, at)]
-                nearest = np.maximum(nearest, np.min(own, axis=0))
-        elif counted and not isinstance(answer, Refusal):
-            for one in self._predicted(counted, mean, at):
-                nearest = np.minimum(nearest, far(one, answer))
-        return nearest
+        groups: list[tuple[Sequence[_User], float]] = []
+        if not isinstance(answer, dict | Refusal):
+            groups = [(counted, answer)] if counted else []
+        elif isinstance(answer, dict) and answer.keys() == {user.name for user in counted}:
+            groups = [([user], answer[user.name]) for user in counted]
+        never = np.full(len(at), np.inf)
+        is_fitted = groups or (answer == {} and not counted)
+        farthest = np.zeros(len(at)) if is_fitted else never
+        for group, number in groups:
+            every = self._predicted(group, mean, at)
+            gaps = [np.abs(number - one) / np.maximum(1.0, np.abs(one)) for one in every]
+            farthest = np.maximum(farthest, np.fmin.reduce([never, *gaps]))
+        return farthest
 
     def _counted(self, users: Sequence[_User], mean: _Choice) -> list[_User]:
         no_truth, no_list, *_ = mean
@@ -805,9 +793,9 @@ class _Mistakes:
         return 0
 
     def _option(self, one: Hypothesis, options: Sequence[Habit]) -> int:
-        """Return which option of a part a hypothesis takes, the first where that is free."""
-        named = [at for at, option in enumerate(options) if option.words and option.words in one.deviations]
-        return next(iter(named + [at for at, option in enumerate(options) if self._takes(one, option)]), 0)
+        """Return which option of a part a hypothesis takes: one it names, or the first where that is free."""
+        taken = [self._takes(one, option) * (1 + bool(option.words)) for option in options]
+        return taken.index(max(taken))
 
     @staticmethod
     def _takes(one: Hypothesis, option: Habit) -> bool:
@@ -1028,13 +1016,12 @@ def _stored(answers: Any, probes: Sequence[Probe]) -> list[tuple[Probe, Answer]]
     where = "the answers"
     if isinstance(answers, str | Path):
         where, answers = str(answers), read_answers(Path(answers))
-    if isinstance(answers, Mapping) and {"value", "error", "probe", "run"} & {*answers}:
-        rows: list[Any] = [answers]  # one row, as a file of one line holds it
-    elif isinstance(answers, Mapping):
-        rows = [{"probe": name, "value": value} for name, value in answers.items()]
-    else:
-        is_column = isinstance(answers, Iterable) and getattr(answers, "ndim", 1) == 1
-        rows = list(answers) if is_column else [answers]
+    rows: list[Any] = [answers]  # one row, as a file of one line holds it
+    if isinstance(answers, Mapping):
+        if not {"value", "error", "probe", "run"} & {*answers}:
+            rows = [{"probe": name, "value": value} for name, value in answers.items()]
+    elif isinstance(answers, Iterable) and getattr(answers, "ndim", 1) == 1:
+        rows = list(answers)
     if len(rows) == len(probes) and not any(
         isinstance(row, Mapping) and {"probe", "run"} & {*row} for row in rows
     ):
