@@ -121,7 +121,7 @@ def test_a_table_of_others(long, tmp_path):
             long.to_json(path, orient="records", lines=True)
         assert dict(recsys.rank(path)) == dict(ranks), name
     own = long.rename(columns={"model": "who", "case": "topic"})
-    assert dict(recsys.rank(own, columns={"model": "who", "case": "topic"})) == dict(ranks)
+    assert dict(recsys.rank(own, columns={"system": "who", "case": "topic"})) == dict(ranks)
     upside_down = recsys.rank(long, lower_is_better=True)
     assert upside_down["x"] == (1, 1)
 

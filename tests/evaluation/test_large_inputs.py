@@ -95,7 +95,8 @@ def test_groups_of_users_with_text_ids():
     group = dict(zip(users, rng.choice(["a", "b", "c"], 500).tolist(), strict=True))
     lists = {u: rng.permutation(30)[:5].tolist() for u in users}
     result = recsys.evaluate(lists, {u: [1, 2] for u in users}, ["hit@5", "coverage@5"], by=group)
-    for label, mask in result.group_masks.items():
+    for group_key, mask in result.group_masks.items():
+        label = group_key.label
         inside = [u for u in users if group[u] == label]
         assert sorted(inside) == result.per_case.ids[mask].tolist()
         hits = [bool({1, 2} & set(lists[u])) for u in inside]

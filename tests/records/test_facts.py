@@ -34,6 +34,7 @@ SENTENCES = {
     "not_shown": ({"limit": None, "least": "-0.20%"}, "not shown that it is better: it may be -0.20%"),
     "passed": ({}, "pass"),
     "failed": ({}, "FAIL"),
+    "too_small": ({"needed": 58.2}, "too few users: 59 needed"),
 }
 
 

@@ -878,7 +878,7 @@ def test_a_history_that_was_recorded_is_drawn(tmp_path):
     ("inputs", "error"),
     [
         ({"baseline": "nobody"}, UnknownNameError),
-        ({"metric": "ndcg@99"}, UnknownNameError),
+        ({"headline": "ndcg@99"}, UnknownNameError),
         ({"lists": {"nobody": {1: [2]}}}, InputError),
         ({"items": 3}, InputError),
         ({"embeddings": [1.0, 2.0]}, InputError),

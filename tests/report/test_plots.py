@@ -58,6 +58,7 @@ def calls(names, scale=1.0, word="few"):
         "headtail": ({n: {word: 0.7, "tail": 0.3} for n in names}, {}),
         "hits": (dict.fromkeys(names, (0.7, 0.2, 0.1)), {"k": 10}),
         "winloss": (dict.fromkeys(names, (30, 20, 10)), {"baseline": names[0]}),
+        "places": (dict.fromkeys(names, (1, max(len(names), 2))), {"metric": word, "baseline": names[0]}),
         "forest": (
             {word: {n: triple(i) for i, n in numbered}, "map": dict.fromkeys(names, (scale, 0, 7 * scale))},
             {"unit": {word: "%"}, "title": word},

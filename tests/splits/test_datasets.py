@@ -229,15 +229,15 @@ def test_read_file_knows_ratings_without_a_header(tmp_path, name, content):
     assert read.cases.values.tolist() == [22, 186, 196]
     assert read.grades.tolist() == [1, 3, 3]
     assert read.times.tolist() == [878887116, 891717742, 881250949]
-    assert read.notes["format"] == "ratings"
+    assert read.facts.format == "ratings"
 
 
 def test_judgements_stay_judgements(tmp_path):
     path = tmp_path / "qrels.txt"
     path.write_text("q1 0 d1 1\nq1 0 d2 0\n")
-    assert recsys.read_file(path, "truth").notes["format"] == "trec"
+    assert recsys.read_file(path, "truth").facts.format == "trec"
     path.write_text("196\t0\t3\t1\n186\t0\t3\t2\n")
-    assert recsys.read_file(path, "truth").notes["format"] == "trec"
+    assert recsys.read_file(path, "truth").facts.format == "trec"
 
 
 @pytest.mark.shared

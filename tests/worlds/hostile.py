@@ -288,6 +288,14 @@ def result(shift: int = 0) -> Any:
     return recsys.evaluate(lists, {user: {1 + user % 4} for user in range(12)}, METRICS)
 
 
+@cache
+def grouped(shift: int = 0) -> Any:
+    """The same with two groups of users."""
+    lists = {user: [1, 2, 3][shift:] + [4, 5][: user % 3] for user in range(12)}
+    by = {user: "ab"[user % 2] for user in range(12)}
+    return recsys.evaluate(lists, {user: {1 + user % 4} for user in range(12)}, METRICS, by=by)
+
+
 def factors(**changes: Any) -> Any:
     """A model of three users and six items."""
     return recsys.Factors(**{"users": np.eye(3), "items": np.arange(18.0).reshape(6, 3), **changes})
@@ -576,6 +584,22 @@ COMPARISON: dict[str, Entry] = {
     "gate margin": lambda v: partial(recsys.gate, result(), result(1), {"mrr": v}),
     "gate metric": lambda v: partial(recsys.gate, result(), result(1), {v: 0.1}),
     "gate confidence": lambda v: partial(recsys.gate, result(), result(1), {"mrr": 0.1}, confidence=v),
+    **{
+        f"gate {name}": lambda v, name=name: partial(
+            recsys.gate, grouped(), grouped(1), {"mrr": 0.1}, **{"groups": {"group": {"mrr": 0.1}}, name: v}
+        )
+        for name in ("groups", "small", "missing")
+    },
+    "intervals by": lambda v: partial(grouped().intervals, by=v),
+    "rank results": lambda v: partial(recsys.rank, v),
+    "rank result": lambda v: partial(recsys.rank, {"a": result(), "b": v}),
+    "rank task": lambda v: partial(recsys.rank, {"one": {"a": result(), "b": result(1)}, "two": v}),
+    **{
+        f"rank {name}": lambda v, name=name: partial(
+            recsys.rank, {"a": result(), "b": result(1)}, **{name: v}
+        )
+        for name in ("metric", "confidence", "lower_is_better", "columns", "n_resamples", "rng")
+    },
     "explain": lambda v: partial(recsys.explain, result(), v),
     "race models": lambda v: partial(recsys.race, v, TRUTH, "mrr"),
     "race model": lambda v: partial(recsys.race, {"a": LISTS, "b": v}, TRUTH, "mrr"),
@@ -883,10 +907,11 @@ def problem_of(answer: Any) -> str | None:
 
 def _place(error: BaseException) -> str:
     """The last line of the library that an exception came through."""
-    ours = [f for f in traceback.extract_tb(error.__traceback__) if "/recsys/" in f.filename]
+    folder = f"{Path(recsys.__file__).parent}/"
+    ours = [f for f in traceback.extract_tb(error.__traceback__) if f.filename.startswith(folder)]
     if not ours:
         return "outside the library"
-    return f"{ours[-1].filename.split('/recsys/')[-1]}:{ours[-1].lineno}"
+    return f"{ours[-1].filename.removeprefix(folder)}:{ours[-1].lineno}"
 
 
 @contextlib.contextmanager

@@ -50,6 +50,7 @@ CALLS: dict[str, list[str]] = {
     "inspect": ["inspect u01 lists.csv --truth test.csv", "inspect u02 lists.csv --items items.csv --csv"],
     "metrics": ["metrics", "metrics ndcg", "metrics --json"],
     "ratings": ["ratings predictions.csv", "ratings predictions.csv --scale 1 5 --clip --json"],
+    "rank": ["rank a.json b.json", "rank a.json b.json -m mrr --json", "rank a.json b.json --by-folder"],
     "report": ["report a.json -o out/r.html"],
     "run": ["run protocol.toml --check", "run protocol.toml -o out/results"],
     "split": ["split events.csv --how leave_last -o out/s", "split events.csv --how random_ratio -o out/t"],

@@ -15,7 +15,6 @@ from recsys.cli.shared_options import FileOptions
 from recsys.cli.verb_options import (
     INPUT,
     LEVEL,
-    METRICS,
     OUTPUT,
     PAGE,
     Given,
@@ -50,7 +49,7 @@ _CHOICES = (
     option("--users FILE", "Table of the users, for --covariate and --strata.", INPUT),
     keyword("covariates", "Number in --users to adjust for (CUPED); repeatable.", multiple=True),
     keyword("strata", "Groups in --users to stratify by."),
-    option("--by GROUPING", "Compare within each group of saved results (evaluate --by).", METRICS),
+    keyword("by", "Compare within each group of saved results (evaluate --by)."),
     keyword("missing"),
     shared_options.seed_option,
     shared_options.cautions_option,

@@ -31,7 +31,7 @@ from recsys.cli.verb_options import (
 )
 from recsys.errors import FileError
 
-_ROLES = {"model": "the models", "case": "users or queries", "task": "data sets", "value": "the values"}
+_ROLES = {"system": "the models", "case": "users or queries", "task": "data sets", "value": "the values"}
 
 
 @command(

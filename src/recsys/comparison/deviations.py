@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import groupby, islice, permutations, product
 from math import factorial, prod
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recsys.conventions.presets import PRESETS
+from recsys.records.arrays import cached_property
 
 Rows = Sequence[Sequence[Any]]
 Grades = Mapping[str, float]

@@ -36,7 +36,7 @@ from recsys.display.markup import markdown_table, markdown_text
 from recsys.display.number_words import plural
 from recsys.display.tabled import Tabled
 from recsys.display.words import PLAN_LOOKS, look_words, merged
-from recsys.errors import InputError, Phrase, check_choice, notes_only, worded
+from recsys.errors import InputError, Phrase, came_as, check_choice, notes_only, worded
 from recsys.evaluation.asked import refuse_other_question
 from recsys.evaluation.cautions import comparison_cautions
 from recsys.evaluation.results import Evaluation, Missing
@@ -265,6 +265,8 @@ def gate(
     check_confidence(confidence)
     check_choice("value of small", small, ("list", "fail"))
     confidence, by_metric = float(confidence), _margins_by_metric(margins)
+    if groups is not None and not isinstance(groups, Mapping):
+        raise came_as("groups", groups, hint='Such as {"country": {"ndcg@10": "2%"}}.')
     of_groups = {grouping: _margins_by_metric(own) for grouping, own in (groups or {}).items()}
     names = list(dict.fromkeys([*by_metric, *itertools.chain(*of_groups.values())]))
     runs, requests = read_results({"the old result": [against], "the new result": [new]}, names)

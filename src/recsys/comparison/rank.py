@@ -33,7 +33,7 @@ from recsys.stats.results import check_confidence
 
 _SUCH_AS = "Such as recsys.rank({'als': als, 'bpr': bpr}), or recsys.rank('board.csv')."
 Runs = dict[Any, list[Evaluation]]
-_LONG = ("task", "model", "case", "user", "value")
+_LONG = ("task", "system", "case", "user", "value")
 
 
 class Ranks(Tabled, Mapping[Any, Places]):
@@ -150,6 +150,7 @@ def rank(
     a: 1 b: 2-3 c: 2-3 d: 4
     """
     check_confidence(confidence)
+    confidence = float(confidence)
     if isinstance(results, str | os.PathLike) or as_frame(results) is not None:
         board = _read_table(results, metric, columns, lower=bool(lower_is_better))
     else:
@@ -294,7 +295,7 @@ def _read_table(
     name = str(results) if is_file else "results"
     frame = as_frame(read_table(results)[0] if is_file else results)
     names = [*map(str, frame.columns)]
-    roles = find_columns(names, _LONG, columns, name, needed=("model", "value"))
+    roles = find_columns(names, _LONG, columns, name, needed=("system", "value"))
     metric_column = next((n for n in names if n.lower() == "metric" and n not in roles.values()), None)
     if metric_column is not None:
         cells = column_array(frame[metric_column]).astype(str)
@@ -303,13 +304,15 @@ def _read_table(
             raise UnknownNameError("metric of the table", metric or "", known)
         frame = frame.filter((cells == (metric or known[0])).tolist())
         metric = metric or known[0]
-    text = {role: column_array(frame[roles[role]]).astype(str) for role in ("task", "model") if role in roles}
+    text = {
+        role: column_array(frame[roles[role]]).astype(str) for role in ("task", "system") if role in roles
+    }
     value = to_floats(column_array(frame[roles["value"]]), f"the values of {name}", "One number per row.")
     case_role = next((role for role in ("case", "user") if role in roles), None)
     n = len(value)
     cases = np.zeros(n, dtype=np.int64) if case_role is None else column_array(frame[roles[case_role]])
     tasks = text.get("task", np.full(n, ""))
-    models = [*dict.fromkeys(text["model"].tolist())]
+    models = [*dict.fromkeys(text["system"].tolist())]
     if len(models) < 2:
         raise InputError(f"ranks need at least two models, got {models}.", table=name, hint=_SUCH_AS)
     metric = metric or roles["value"]
@@ -317,7 +320,7 @@ def _read_table(
     for task in dict.fromkeys(tasks.tolist()):
         tables = {}
         for model in models:
-            at = np.flatnonzero((tasks == task) & (text["model"] == model))
+            at = np.flatnonzero((tasks == task) & (text["system"] == model))
             ids, first = np.unique(cases[at], return_index=True)
             on = f" on {task!r}" if task else ""
             if not len(at):

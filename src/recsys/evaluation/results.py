@@ -27,6 +27,7 @@ from recsys.errors import (
     Phrase,
     RecsysError,
     UnknownNameError,
+    came_as,
     check_choice,
 )
 from recsys.evaluation.engine import is_aggregated, merge, summarise
@@ -335,6 +336,8 @@ class Evaluation(Reported, Mapping[str, float]):
         known = dict.fromkeys(group.grouping for group in self.values_by_group)
         if not known:
             raise NotDefinedError("there are no groups to compare.", hint=Phrase("Pass {by=} to evaluate."))
+        if by is not None and not isinstance(by, str):
+            raise came_as("by=", by, hint=f"Name a grouping, such as by={next(iter(known))!r}.")
         if by is None and len(known) > 1:
             raise UnknownNameError("grouping", "", known, hint="Say which.")
         name = by or next(iter(known))

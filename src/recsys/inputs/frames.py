@@ -49,7 +49,7 @@ ROLES: dict[str, tuple[str, ...]] = {
     ),
     "rank": ("rank", "position", "place"),
     "task": ("task", "taskname", "dataset", "datasetname", "benchmark"),
-    "model": ("model", "modelname", "system", "run", "algorithm", "method"),
+    "system": ("system", "model", "modelname", "run", "algorithm", "method"),
     "value": ("value", "score", "metricvalue", "result"),
     "grade": ("grade", "relevance", "rel", "rating", "label", "gain"),
     "time": ("timestamp", "time", "ts", "date", "datetime", "unixtime"),

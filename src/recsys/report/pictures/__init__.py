@@ -359,7 +359,9 @@ def places(
         for name, (best, worst) in sets.items()
     ]
     ticks = [*range(1, len(rows) + 1, max(1, -(-len(rows) // 12)))]
-    along = Axis(f"place on {metric}" if metric else "place", "linear", (0.5, len(rows) + 0.5), ticks, "d")
+    along = Axis(
+        f"place on {metric}" if metric else "place", "linear", (0.5, max(len(rows), 1) + 0.5), ticks, "d"
+    )
     tips = (("model", None), ("best", "d"), ("worst", "d"))
     marks = [Mark("interval", "from", "model", x2="to", size=9, tips=tips)]
     series = model_series(sets, baseline, order)
