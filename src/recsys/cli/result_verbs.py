@@ -177,13 +177,15 @@ def rank_command(given: Given) -> None:
     and value, a row per user or query in the column case, and task if there are several data sets.
     """
     from recsys.comparison.rank import rank
+    from recsys.evaluation.results import load
 
     options: dict[str, Any] = {"metric": given.metric, "confidence": given.confidence}
     results: Any = list(given.paths)
     if given.by_folder:
         results = {}
         for path in map(Path, given.paths):
-            results.setdefault(str(path.parent), {})[path.stem] = str(path)
+            result = load(path)
+            results.setdefault(str(path.parent), {})[result.name or path.stem] = result
     elif len(results) == 1:
         [results], options["lower_is_better"] = results, given.lower_is_better
         options["columns"] = {role: name for role, name in given.pick(*_ROLES).items() if name} or None
