@@ -677,3 +677,43 @@ def test_a_list_that_closes_up_over_its_repeats_is_a_convention():
     found = recsys.identify(closing_up, "ndcg")
     assert found.fixed["duplicates"] == "collapse"
     assert not found.deviations
+
+
+def _expected_ndcg(run, truth, k):
+    """NDCG whose lists end with the judged items that they lack, all tied: the mean over their orders."""
+    values = {}
+    for user, grades in truth.items():
+        rows = list(run.get(user, []))
+        lacks = [item for item, grade in grades.items() if grade > 0 and item not in {i for i, _ in rows}]
+        lowest = min((score for _, score in rows), default=0.0) - 1.0
+        if not (rows or lacks) or not any(grades.values()):
+            values[user] = 0.0
+            continue
+        whole = [(item, float(score)) for item, score in [*rows, *((item, lowest) for item in lacks)]]
+        wanted = {item: int(grade) for item, grade in grades.items() if grade > 0}
+        found = recsys.evaluate({user: whole}, {user: wanted}, f"ndcg@{k}", conventions={"ties": "expected"})
+        values[user] = found[f"ndcg@{k}"]
+    return values
+
+
+def test_items_put_at_the_end_of_a_list_tie_there():
+    found = recsys.identify(_expected_ndcg, "ndcg")
+    assert "relevant items that are not listed are put at the end of the list" in str(found)
+    assert found.conventions.ties == "expected"
+
+
+@pytest.mark.parametrize("metric", ["hits", "capped_recall"])
+def test_mistakes_with_counts_and_capped_recall_are_known(metric):
+    def evaluator(run, truth, k):
+        values = {}
+        for user, grades in truth.items():
+            wanted = {item for item, grade in grades.items() if grade > 0}
+            # Equal scores in an order of no rule: by the last letter, those of the truth last but one.
+            rows = sorted(run.get(user, []), key=lambda row: (-row[1], (ord(row[0][0]) * 7) % 5))
+            hits = len({item for item, _ in rows[:k]} & wanted)
+            values[user] = float(hits if metric == "hits" else hits / max(min(k, len(wanted)), 1))
+        return values
+
+    found = recsys.identify(evaluator, metric)
+    assert found
+    assert "equal scores" in str(found)

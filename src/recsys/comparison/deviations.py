@@ -113,6 +113,7 @@ READING: dict[str, tuple[Habit, ...]] = {
     ),
 }  # fmt: skip
 ITEMS, DIRECTION, TIES, REPEATS, RELEVANT, CUT = range(len(READING))
+AT_END = 3  # the option of items that puts those not listed at the end of the list, where they tie
 
 # How users are brought together. The second mean is that of what is divided, before it is divided.
 MEAN: dict[str, tuple[Habit, ...]] = {
@@ -208,7 +209,7 @@ def _under_items(rows: Rows, grades: Grades, items: int) -> tuple[Rows, Grades]:
     listed = {item for item, _ in rows}
     if items == 2:
         return rows, {item: max(grade, 1.0) for item, grade in grades.items()}
-    if items == 3:
+    if items == AT_END:
         lowest = min((score for _, score in rows), default=0.0) - 1.0
         return [*rows, *([item, lowest] for item in grades if item not in listed)], grades
     if items == 4:
@@ -537,6 +538,14 @@ _HIT: tuple[_Row, ...] = _table(
     ("only the first place is read", lambda r: r.top[:1].any(), _one),
     ("hits are divided by the relevant items (recall)", _hits, _relevant),
 )  # fmt: skip
+_HITS: tuple[_Row, ...] = _table(
+    ("", _hits, _one), ("it is 1 where there is a hit (hit)", lambda r: r.top.any(), _one)
+)
+_CAPPED_RECALL: tuple[_Row, ...] = _table(
+    ("", _hits, lambda r: min(r.k, len(r.relevant))),
+    ("hits are divided by the relevant items (recall)", _hits, _relevant),
+    ("hits are divided by k (precision)", _hits, _size),
+)
 _R_PRECISION: tuple[_Row, ...] = _table(
     ("", lambda r: np.count_nonzero(r.whole[: len(r.relevant)]), _relevant),
     ("k is used as well: places beyond it are not read",
@@ -608,7 +617,9 @@ _FORMULAS: dict[str, Callable[[], Formulas]] = {
     "precision": lambda: _quotients(_PRECISION, pooled=True),
     "recall": lambda: _quotients(_RECALL, pooled=True),
     "f": _f,
+    "capped_recall": lambda: _quotients(_CAPPED_RECALL, pooled=True),
     "hit": lambda: _quotients(_HIT),
+    "hits": lambda: _quotients(_HITS),
     "r_precision": lambda: _quotients(_R_PRECISION),
     "rbp": _rbp,
     "err": _err,

@@ -18,7 +18,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.comparison.deviations import MEAN, NUMBERS, READING, Formulas, Habit, formulas_of, read
+from recsys.comparison.deviations import (
+    AT_END,
+    ITEMS,
+    MEAN,
+    NUMBERS,
+    READING,
+    TIES,
+    Formulas,
+    Habit,
+    formulas_of,
+    read,
+)
 from recsys.comparison.implementations import (
     Answer,
     Function,
@@ -671,7 +682,14 @@ class _Mistakes:
         """Yield the options of reading with those chosen that this probe shows."""
         question = probe.question
         shown = True, True, _SHOWN_BY["ties"](question), _SHOWN_BY["duplicates"](question), True, True
-        return _choices(chosen, shown, [range(len(options)) for options in READING.values()])
+        unlisted = (len(own.keys() - {i for i, _ in probe.run.get(u, ())}) for u, own in probe.truth.items())
+        ties_at_end = max(unlisted, default=0) > 1
+        for one in _choices(chosen, shown, [range(len(options)) for options in READING.values()]):
+            if ties_at_end and one[ITEMS] == AT_END and one[TIES] == _FREE:
+                for at in range(len(READING["ties"])):
+                    yield (*one[:TIES], at, *one[TIES + 1 :])
+            else:
+                yield one
 
     def _means(self, users: Sequence[_User], answer: Answer, chosen: _Choice) -> Iterator[_Choice]:
         """Yield the options of the mean with those chosen that these users show."""
