@@ -145,6 +145,18 @@ def test_a_group_without_values_is_named():
     assert rows["all", "hit@1"].n_units == 299
 
 
+def test_groups_that_share_nothing_are_refused():
+    truth, _ = world()
+    models = {
+        name: recsys.evaluate(
+            {u: [u if u % n else -1] for u in truth}, truth, ["hit@1"], by=dict.fromkeys(truth, name)
+        )
+        for name, n in (("old", 2), ("new", 3))
+    }
+    with pytest.raises(NotDefinedError, match="no group of 'group' has values of every model"):
+        _ = recsys.compare(models, "old").by
+
+
 def test_results_without_groups_have_none():
     models = {"old": model(*OLD, by=()), "new": model(*NEW, by=())}
     with pytest.raises(NotDefinedError, match="no groups in common"):

@@ -349,6 +349,8 @@ def test_the_intervals_of_a_group_are_those_of_its_users_alone():
     assert frame.columns.tolist()[:3] == ["group", "metric", "value"]
     assert len(frame) == 8
     assert "Clopper-Pearson" in str(found)
+    assert "by itself has 95% confidence" in str(found)
+    assert "by itself has 90% confidence" in str(result.intervals(0.9, by="country"))
 
 
 def test_groups_are_saved_merged_and_evaluated_in_batches(tmp_path):

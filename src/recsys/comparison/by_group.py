@@ -16,7 +16,7 @@ import numpy as np
 from recsys.display.cells import Columns
 from recsys.display.tabled import Tabled
 from recsys.display.words import merged
-from recsys.errors import UnknownNameError, notes_only
+from recsys.errors import NotDefinedError, UnknownNameError, notes_only
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.uncertainty import mean_column
 from recsys.metrics.registry import Request
@@ -142,6 +142,8 @@ def compare_groups(
             for row in table.rows
         )
         tables.append(replace(table, rows=rows, options=replace(options, headline=str(requests[0]))))
+    if not tables:
+        raise NotDefinedError(f"no group of {grouping!r} has values of every model.")
     return GroupRows(grouping, tables, without)
 
 

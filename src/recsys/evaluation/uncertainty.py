@@ -163,9 +163,10 @@ class Intervals(Tabled, Mapping[str, Estimate]):
         return len(self.estimates)
 
     def _all_columns(self) -> Columns:
-        return {**self._columns(), "standard_error": self._collect("standard_error")}
+        return {**self._columns(), "standard_error": self.columns_of("standard_error")}
 
-    def _collect(self, name: str) -> list[Any]:
+    def columns_of(self, name: str) -> list[Any]:
+        """Return one field of every estimate."""
         return [getattr(found, name) for found in self.estimates.values()]
 
     def _columns(self) -> Columns:
@@ -173,18 +174,18 @@ class Intervals(Tabled, Mapping[str, Estimate]):
 
     def columns(self) -> dict[str, list[Any]]:
         """Return metric, value, low, high, interval and n of every estimate."""
-        intervals = self._collect("interval")
+        intervals = self.columns_of("interval")
         return {
             "metric": list(self.estimates),
-            "value": self._collect("value"),
+            "value": self.columns_of("value"),
             "low": [i.low for i in intervals],
             "high": [i.high for i in intervals],
             "interval": [i.method for i in intervals],
-            "n": self._collect("n"),
+            "n": self.columns_of("n"),
         }
 
     def _footnotes(self) -> list[str]:
-        confidence = {i.confidence for i in self._collect("interval")}
+        confidence = {i.confidence for i in self.columns_of("interval")}
         return [*(f"intervals of {level:.0%} confidence" for level in sorted(confidence)), *self.remarks()]
 
     def remarks(self) -> list[str]:
@@ -221,7 +222,8 @@ class GroupIntervals(Tabled, Mapping[Any, Intervals]):
 
     def _footnotes(self) -> list[str]:
         notes = (f"{label}: {text}" for label, found in self.groups.items() for text in found.remarks())
-        return ["each interval by itself has 95% confidence", *notes]
+        levels = {i.confidence for found in self.groups.values() for i in found.columns_of("interval")}
+        return [*(f"each interval by itself has {n:.0%} confidence" for n in sorted(levels)), *notes]
 
 
 def estimate(
